@@ -1,0 +1,129 @@
+//! Contestants take turns in short rounds, so that what disturbs the machine disturbs all of them. A ratio is
+//! taken within each round, and the median of those is what is shown.
+
+use std::{
+    fmt, hint,
+    sync::atomic::{AtomicUsize, Ordering},
+    thread,
+    time::Duration,
+};
+
+use ebbtide_lifecycle::time::{Clock, SystemClock};
+
+/// Odd, so that the median is one of them.
+const ROUNDS: usize = 201;
+
+/// Rounds that are not counted: caches, branch predictors and the first growth of tables.
+const WARM_UP: usize = 3;
+
+/// One who is measured.
+pub(crate) struct Contestant<'a> {
+    name: &'static str,
+    /// How low its ratio to the peer should be; none for one that is only shown.
+    target: Option<f64>,
+    /// Runs so many operations, and gives the time that they took.
+    run: Box<dyn FnMut(usize) -> Duration + 'a>,
+}
+
+impl<'a> Contestant<'a> {
+    pub(crate) fn new(name: &'static str, run: impl FnMut(usize) -> Duration + 'a) -> Self {
+        Self { name, target: None, run: Box::new(run) }
+    }
+
+    pub(crate) fn target(mut self, ratio: f64) -> Self {
+        self.target = Some(ratio);
+        self
+    }
+}
+
+/// The results of one contest. The first row is the peer's, which the ratios are to.
+pub(crate) struct Table {
+    title: &'static str,
+    rows: Vec<Row>,
+}
+
+struct Row {
+    name: &'static str,
+    target: Option<f64>,
+    /// Nanoseconds for one operation, round by round.
+    rounds: Vec<f64>,
+}
+
+/// Lets all run `operations` in turn. `peer` is the one to be compared with.
+pub(crate) fn contest<'a>(
+    title: &'static str,
+    operations: usize,
+    peer: Contestant<'a>,
+    others: impl IntoIterator<Item = Contestant<'a>>,
+) -> Table {
+    eprintln!("{title} …");
+    let mut contestants: Vec<_> = [peer].into_iter().chain(others).collect();
+    let mut rounds = vec![Vec::with_capacity(ROUNDS); contestants.len()];
+    for round in 0..WARM_UP + ROUNDS {
+        for (contestant, rounds) in contestants.iter_mut().zip(&mut rounds) {
+            let time = (contestant.run)(operations);
+            if round >= WARM_UP {
+                rounds.push(time.as_nanos() as f64 / operations as f64);
+            }
+        }
+    }
+    let rows = contestants.iter().zip(rounds).map(|(contestant, rounds)| Row {
+        name: contestant.name,
+        target: contestant.target,
+        rounds,
+    });
+    Table { title, rows: rows.collect() }
+}
+
+/// The value below which so many of four quarters of the values lie.
+fn quartile(quarters: usize, values: impl IntoIterator<Item = f64>) -> f64 {
+    let mut values: Vec<_> = values.into_iter().collect();
+    values.sort_by(f64::total_cmp);
+    values[(values.len() - 1) * quarters / 4]
+}
+
+impl fmt::Display for Table {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let peer = &self.rows[0];
+        writeln!(f, "| {} | ns, median | quartiles | ratio | target |", self.title)?;
+        writeln!(f, "|---|---|---|---|---|")?;
+        for row in &self.rows {
+            let [low, median, high] =
+                [1, 2, 3].map(|quarters| quartile(quarters, row.rounds.iter().copied()));
+            let ratio = quartile(2, row.rounds.iter().zip(&peer.rounds).map(|(own, peer)| own / peer));
+            let target = match row.target {
+                Some(target) if ratio <= target => format!("≤ {target:.2}, met"),
+                Some(target) => format!("≤ {target:.2}, **missed**"),
+                None => String::new(),
+            };
+            writeln!(f, "| {} | {median:.1} | {low:.1}–{high:.1} | {ratio:.2} | {target} |", row.name)?;
+        }
+        Ok(())
+    }
+}
+
+/// How long `operations` of `act` take on this thread.
+pub(crate) fn time(operations: usize, mut act: impl FnMut()) -> Duration {
+    let start = SystemClock.now();
+    for _ in 0..operations {
+        act();
+    }
+    SystemClock.now() - start
+}
+
+/// How long each of two threads takes for `operations` of `act` while the other does the same, on average.
+pub(crate) fn time_two(operations: usize, act: impl Fn() + Sync) -> Duration {
+    let ready = AtomicUsize::new(0);
+    let run = || {
+        // They start together: a thread takes longer to wake than a short round takes to run.
+        ready.fetch_add(1, Ordering::SeqCst);
+        while ready.load(Ordering::SeqCst) < 2 {
+            hint::spin_loop();
+        }
+        time(operations, &act)
+    };
+    thread::scope(|scope| {
+        let other = scope.spawn(run);
+        (run() + other.join().expect("an operation does not panic")) / 2
+    })
+}

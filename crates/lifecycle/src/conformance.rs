@@ -1,0 +1,224 @@
+//! Checks that an implementor of [`Component`] or [`Runnable`] calls from his own tests.
+//!
+//! Each function makes fresh subjects, puts one clause of the trait's contract after the other to them, and panics
+//! with the clause that does not hold.
+
+use std::{
+    sync::{
+        Arc, Barrier,
+        atomic::{AtomicBool, Ordering},
+    },
+    task::{Context, Waker},
+    thread,
+};
+
+use crate::{
+    component::{Component, Stopped, Stopping},
+    runnable::Runnable,
+    time::Deadline,
+    trigger::Reason,
+};
+
+/// A component on the bench, with work that the check controls.
+pub trait Specimen: Sync {
+    /// The component.
+    type Component: Component;
+
+    /// The component, started: it accepts work.
+    fn component(&self) -> &Self::Component;
+
+    /// Brings a piece of work from outside that goes on until the returned value is called or dropped. None if it
+    /// was refused. It must be in flight when this returns.
+    fn submit(&self) -> Option<Finish>;
+
+    /// A deadline that will pass soon, in the time that the component lives in.
+    fn soon(&self) -> Deadline;
+
+    /// Drives a stop to its end. Override it if the component lives in virtual time.
+    fn drive(&self, stopping: Stopping) -> Stopped {
+        stopping.wait()
+    }
+}
+
+/// Lets a piece of work end.
+pub type Finish = Box<dyn FnOnce() + Send>;
+
+/// How many threads stop the same subject.
+const STOPPERS: usize = 4;
+
+/// How often the work that is waited for lets the others go first, before it ends.
+const YIELDS: usize = 100;
+
+/// Checks a [`Component`].
+///
+/// # Panics
+/// With the clause that does not hold.
+pub fn component<S: Specimen>(make: impl Fn() -> S) {
+    a_fresh_component_is_balanced_and_empty(&make());
+    an_idle_component_stops_cleanly(&make());
+    admission_closes_before_stop_returns(&make());
+    a_stop_waits_for_accepted_work(&make());
+    every_stop_ends_only_when_the_stop_has(&make());
+    what_is_left_at_the_deadline_is_abandoned_and_named(&make());
+}
+
+fn reason() -> Reason {
+    Reason::requested("conformance")
+}
+
+fn balanced(component: &impl Component) {
+    if let Err(unbalanced) = component.balance().check() {
+        panic!("the ledger balances: {unbalanced}");
+    }
+}
+
+fn a_fresh_component_is_balanced_and_empty<S: Specimen>(specimen: &S) {
+    let component = specimen.component();
+    balanced(component);
+    assert_eq!(component.balance().accepted, 0, "a fresh component has accepted nothing");
+    assert!(component.stragglers().is_empty(), "a fresh component has nobody in flight");
+    stop_cleanly(specimen);
+}
+
+fn stop_cleanly<S: Specimen>(specimen: &S) {
+    let stopping = specimen.component().stop(Deadline::never(), &reason());
+    assert_eq!(specimen.drive(stopping), Stopped::Clean, "a stop without hurry is clean");
+}
+
+fn an_idle_component_stops_cleanly<S: Specimen>(specimen: &S) {
+    stop_cleanly(specimen);
+    stop_cleanly(specimen);
+    let component = specimen.component();
+    balanced(component);
+    assert_eq!(component.balance().in_flight, 0, "nothing is in flight after a clean stop");
+    assert!(component.stragglers().is_empty(), "nobody is in flight after a clean stop");
+    assert!(specimen.submit().is_none(), "a stopped component refuses work");
+}
+
+fn admission_closes_before_stop_returns<S: Specimen>(specimen: &S) {
+    let stopping = specimen.component().stop(Deadline::never(), &reason());
+    assert!(
+        specimen.submit().is_none(),
+        "work is refused as soon as `stop` has returned, before it is driven"
+    );
+    assert_eq!(specimen.drive(stopping), Stopped::Clean, "a stop without hurry is clean");
+}
+
+fn a_stop_waits_for_accepted_work<S: Specimen>(specimen: &S) {
+    let component = specimen.component();
+    let finish = specimen.submit().expect("a started component accepts work");
+    assert_eq!(component.stragglers().len(), 1, "work in flight is named");
+    let mut stopping = component.stop(Deadline::never(), &reason());
+    balanced(component);
+    assert_eq!(component.balance().in_flight, 1, "stopping leaves accepted work in flight");
+    if let Stopping::Future(stopping) = &mut stopping {
+        let polled = stopping.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+        assert!(polled.is_pending(), "a stop goes on while accepted work does");
+    }
+    drive_while_work_ends(specimen, vec![stopping], finish);
+    balanced(component);
+    assert_eq!(component.balance().accepted, 1, "what was accepted before the stop is counted");
+    assert_eq!(component.balance().in_flight, 0, "nothing is in flight after a clean stop");
+}
+
+fn every_stop_ends_only_when_the_stop_has<S: Specimen>(specimen: &S) {
+    let finish = specimen.submit().expect("a started component accepts work");
+    let stop = |_| specimen.component().stop(Deadline::never(), &reason());
+    drive_while_work_ends(specimen, (0..STOPPERS).map(stop).collect(), finish);
+}
+
+/// Drives each stop on a thread of its own, and lets the work end only when they have had time to end too early.
+fn drive_while_work_ends<S: Specimen>(specimen: &S, stops: Vec<Stopping>, finish: Finish) {
+    let (driving, finishing) = (Barrier::new(stops.len() + 1), AtomicBool::new(false));
+    thread::scope(|scope| {
+        for stopping in stops {
+            let (driving, finishing) = (&driving, &finishing);
+            scope.spawn(move || {
+                driving.wait();
+                assert_eq!(specimen.drive(stopping), Stopped::Clean, "a stop without hurry is clean");
+                assert!(finishing.load(Ordering::SeqCst), "a stop goes on while accepted work does");
+                let in_flight = specimen.component().balance().in_flight;
+                assert_eq!(in_flight, 0, "every stop ends only when nothing is in flight");
+            });
+        }
+        driving.wait();
+        for _ in 0..YIELDS {
+            thread::yield_now();
+        }
+        finishing.store(true, Ordering::SeqCst);
+        finish();
+    });
+}
+
+fn what_is_left_at_the_deadline_is_abandoned_and_named<S: Specimen>(specimen: &S) {
+    let component = specimen.component();
+    let finish = specimen.submit().expect("a started component accepts work");
+    let stopping = component.stop(specimen.soon(), &reason());
+    assert_eq!(specimen.drive(stopping), Stopped::Overdue, "a stop with stuck work says so at its deadline");
+    balanced(component);
+    assert_eq!(component.balance().abandoned, 1, "what is left at the deadline is counted as abandoned");
+    assert_eq!(component.stragglers().len(), 1, "what is left at the deadline is named");
+    finish();
+    balanced(component);
+    assert_eq!(component.balance().abandoned, 1, "what was abandoned stays abandoned when it ends after all");
+    assert!(component.stragglers().is_empty(), "nobody is named any more when it has ended");
+}
+
+/// Checks a [`Runnable`] that does not end by itself.
+///
+/// # Panics
+/// With the clause that does not hold.
+pub fn runnable<R: Runnable + 'static>(make: impl Fn() -> R) {
+    a_shutdown_before_the_run_sticks(&make());
+    a_shutdown_waits_until_the_run_has_returned(Arc::new(make()));
+    a_second_run_is_refused(&make());
+}
+
+fn a_shutdown_before_the_run_sticks(runnable: &impl Runnable) {
+    assert!(!runnable.is_running(), "a fresh runnable does not run");
+    assert_eq!(
+        runnable.shutdown(Deadline::never(), &reason()),
+        Stopped::Clean,
+        "a shutdown before the run is clean"
+    );
+    assert!(runnable.run().is_ok(), "a run after the shutdown returns at once, without an error");
+    assert!(!runnable.is_running(), "a run that has returned does not run");
+}
+
+fn a_shutdown_waits_until_the_run_has_returned<R: Runnable + 'static>(runnable: Arc<R>) {
+    let running = thread::spawn({
+        let runnable = runnable.clone();
+        move || runnable.run().map_err(|error| error.to_string())
+    });
+    // A run that has not begun yet when the shutdown comes is the case above; wait for the other one.
+    while !runnable.is_running() {
+        assert!(!running.is_finished(), "a run goes on until it is shut down");
+        thread::yield_now();
+    }
+    thread::scope(|scope| {
+        for _ in 0..STOPPERS {
+            scope.spawn(|| {
+                let stopped = runnable.shutdown(Deadline::never(), &reason());
+                assert_eq!(stopped, Stopped::Clean, "a shutdown without hurry is clean");
+                assert!(!runnable.is_running(), "every shutdown returns only when the run has ended");
+            });
+        }
+    });
+    let ended = running.join().expect("a run does not panic");
+    assert_eq!(ended, Ok(()), "a run that was shut down ends without an error");
+}
+
+fn a_second_run_is_refused(runnable: &impl Runnable) {
+    thread::scope(|scope| {
+        let first = scope.spawn(|| runnable.run().is_ok());
+        while !runnable.is_running() {
+            assert!(!first.is_finished(), "a run goes on until it is shut down");
+            thread::yield_now();
+        }
+        assert!(runnable.run().is_err(), "a second run is refused while the first goes on");
+        assert!(runnable.is_running(), "a refused run leaves the first alone");
+        let stopped = runnable.shutdown(Deadline::never(), &reason());
+        assert_eq!(stopped, Stopped::Clean, "a shutdown without hurry is clean");
+        assert!(first.join().expect("a run does not panic"), "the first run ends without an error");
+    });
+}

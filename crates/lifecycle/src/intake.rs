@@ -1,0 +1,162 @@
+//! A gate with books and blame: what a service puts in front of its requests.
+
+use std::{fmt, sync::Arc};
+
+use crate::{
+    balance::Balance,
+    blame::{Activity, Origin, Roster, Seat, Stragglers},
+    component::{Component, Stopped, Stopping},
+    gate::{Gate, OwnedPermit, Terms},
+    ledger::{Ledger, Outcome},
+    refusal::Refusal,
+    time::{Deadline, Timer},
+    trigger::Reason,
+};
+
+/// Admits requests, keeps a ledger of them and knows who they are; stops by refusing more and waiting for those
+/// inside. A clone is another handle to the same intake.
+///
+/// ```
+/// use ebbtide_lifecycle::{Intake, Outcome, Refusal, time::ThreadTimer};
+///
+/// let intake = Intake::new(ThreadTimer::start()?);
+/// let request = intake.admit()?;
+/// // … answer it …
+/// request.settle(Outcome::Completed);
+/// assert_eq!(intake.ledger().balance(0).completed, 1);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// Use a plain [`Gate`] where nobody will ask who is inside.
+pub struct Intake<T> {
+    desk: Arc<Desk<T>>,
+}
+
+struct Desk<T> {
+    gate: Gate,
+    ledger: Ledger,
+    roster: Roster,
+    timer: T,
+}
+
+impl<T: Timer> Intake<T> {
+    /// An open intake without a limit, on `timer`'s time.
+    pub fn new(timer: T) -> Self {
+        Self::with_limit(timer, Gate::LIMIT_MAX)
+    }
+
+    /// An open intake that refuses more than `limit` at a time, on `timer`'s time.
+    pub fn with_limit(timer: T, limit: usize) -> Self {
+        let ledger = Ledger::new();
+        let gate = Gate::with(Terms { limit: Some(limit), ledger: Some(ledger.clone()), ..Terms::default() });
+        let roster = Roster::new(timer.now());
+        Self { desk: Arc::new(Desk { gate, ledger, roster, timer }) }
+    }
+
+    /// Admits work that is known by the caller's location.
+    ///
+    /// # Errors
+    /// Refuses once the intake is closed, and while it is full: the work must then not be done.
+    #[track_caller]
+    pub fn admit(&self) -> Result<Admission<T>, Refusal> {
+        self.admit_as(&Origin::here())
+    }
+
+    /// Admits work that is known by `origin`.
+    ///
+    /// # Errors
+    /// As [`admit`](Intake::admit).
+    pub fn admit_as(&self, origin: &Origin) -> Result<Admission<T>, Refusal> {
+        let permit = self.desk.gate.enter_owned()?;
+        let since = self.desk.roster.moment(self.desk.timer.now());
+        let seat = self.desk.roster.take(origin, Activity::Running, since);
+        Ok(Admission { place: Some((permit, seat)), desk: self.desk.clone() })
+    }
+
+    /// The gate: to close it, to open it again, to wait until it is idle.
+    #[must_use]
+    pub fn gate(&self) -> &Gate {
+        &self.desk.gate
+    }
+
+    /// The counters, which outlive the intake.
+    #[must_use]
+    pub fn ledger(&self) -> &Ledger {
+        &self.desk.ledger
+    }
+}
+
+impl<T> Clone for Intake<T> {
+    fn clone(&self) -> Self {
+        Self { desk: self.desk.clone() }
+    }
+}
+
+impl<T> Component for Intake<T>
+where
+    T: Timer + Clone + Send + Sync + 'static,
+    T::Sleep: Send,
+{
+    fn stop(&self, deadline: Deadline, _reason: &Reason) -> Stopping {
+        let gate = self.desk.gate.clone();
+        gate.seal();
+        let drained = gate.drained().by(self.desk.timer.clone(), deadline);
+        Stopping::future(async move {
+            // Also ends when another stop, with an earlier deadline, abandons what is left.
+            if drained.await.is_err() {
+                gate.abandon();
+            }
+            if gate.is_abandoned() { Stopped::Overdue } else { Stopped::Clean }
+        })
+    }
+
+    fn balance(&self) -> Balance {
+        self.desk.ledger.balance(self.desk.gate.in_flight() as u64)
+    }
+
+    fn stragglers(&self) -> Stragglers {
+        self.desk.roster.stragglers(self.desk.timer.now())
+    }
+}
+
+impl<T> fmt::Debug for Intake<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Intake").field("gate", &self.desk.gate).finish_non_exhaustive()
+    }
+}
+
+/// Work that an [`Intake`] has admitted. Dropping it, on a panic too, counts as [`Outcome::Failed`], so say how
+/// the work ended with [`settle`](Admission::settle).
+#[must_use = "the work is in flight only while its admission is kept"]
+pub struct Admission<T> {
+    /// There until it is settled or dropped.
+    place: Option<(OwnedPermit, Seat)>,
+    desk: Arc<Desk<T>>,
+}
+
+impl<T> Admission<T> {
+    /// Ends it, and says how the work ended.
+    pub fn settle(mut self, outcome: Outcome) {
+        self.end(outcome);
+    }
+
+    fn end(&mut self, outcome: Outcome) {
+        if let Some((permit, seat)) = self.place.take() {
+            // The seat first: an idle intake has no stragglers.
+            self.desk.roster.leave(seat);
+            permit.settle(outcome);
+        }
+    }
+}
+
+impl<T> Drop for Admission<T> {
+    fn drop(&mut self) {
+        self.end(Outcome::Failed);
+    }
+}
+
+impl<T> fmt::Debug for Admission<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Admission").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,62 @@
+//! Clocks, timers and deadlines: the only place that reads the system's clock.
+//!
+//! Everything that depends on time takes a [`Clock`] or a [`Timer`], or is given an `Instant`. So a test puts a
+//! [`VirtualClock`] in place of the real one and does not sleep.
+
+mod deadline;
+mod sleepers;
+mod system;
+mod thread_timer;
+mod virtual_clock;
+
+use std::{future::Future, sync::Arc, time::Instant};
+
+pub use self::{
+    deadline::Deadline,
+    system::SystemClock,
+    thread_timer::{ThreadSleep, ThreadTimer},
+    virtual_clock::{Hold, Look, Participant, Rest, VirtualClock, VirtualSleep},
+};
+
+/// Tells the time. It never goes backwards.
+pub trait Clock {
+    /// The time at this moment.
+    fn now(&self) -> Instant;
+}
+
+/// A clock that can also wake a task at a given time.
+pub trait Timer: Clock {
+    /// Resolves at its time, never before; dropping it cancels it and releases its waker.
+    type Sleep: Future<Output = ()>;
+
+    /// A sleep that ends at `at`. One in the past ends at its first poll.
+    fn sleep_until(&self, at: Instant) -> Self::Sleep;
+}
+
+impl<C: Clock + ?Sized> Clock for &C {
+    fn now(&self) -> Instant {
+        C::now(self)
+    }
+}
+
+impl<T: Timer + ?Sized> Timer for &T {
+    type Sleep = T::Sleep;
+
+    fn sleep_until(&self, at: Instant) -> T::Sleep {
+        T::sleep_until(self, at)
+    }
+}
+
+impl<C: Clock + ?Sized> Clock for Arc<C> {
+    fn now(&self) -> Instant {
+        C::now(self)
+    }
+}
+
+impl<T: Timer + ?Sized> Timer for Arc<T> {
+    type Sleep = T::Sleep;
+
+    fn sleep_until(&self, at: Instant) -> T::Sleep {
+        T::sleep_until(self, at)
+    }
+}

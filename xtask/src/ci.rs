@@ -1,0 +1,107 @@
+//! `cargo xtask ci`: the one command that passes on a fresh clone, and that CI runs.
+
+use std::{process::Command, time::Duration};
+
+use crate::{
+    mutants,
+    shell::{cargo, crates, package, root, run as shell, timed},
+    tidy,
+};
+
+/// One step: what it is called, what it is for, and what it does.
+struct Step {
+    name: &'static str,
+    what: &'static str,
+    act: fn() -> Result<(), String>,
+}
+
+/// In this order: what fails most often and fastest comes first.
+const STEPS: &[Step] = &[
+    Step { name: "fmt", what: "the code is formatted", act: fmt },
+    Step { name: "tidy", what: "arrows, contracts, figures and versions agree", act: tidy::run },
+    Step { name: "clippy", what: "no warnings, in any target", act: clippy },
+    Step { name: "alone", what: "each package builds and passes its tests by itself", act: alone },
+    Step { name: "test", what: "the whole workspace passes its tests, doc tests included", act: test },
+    Step { name: "doc", what: "the documentation builds without warnings", act: doc },
+    Step { name: "loom", what: "the models hold", act: loom },
+    Step { name: "mutants", what: "broken twins of the modelled code are caught", act: mutants::run },
+];
+
+pub(crate) fn run(wanted: &[&str]) -> Result<(), String> {
+    if wanted == ["list"] {
+        for step in STEPS {
+            println!("{:8} {}", step.name, step.what);
+        }
+        return Ok(());
+    }
+    if let Some(unknown) = wanted.iter().find(|name| STEPS.iter().all(|step| step.name != **name)) {
+        let names: Vec<_> = STEPS.iter().map(|step| step.name).collect();
+        return Err(format!("there is no step {unknown:?}; there are: {}", names.join(", ")));
+    }
+    let mut done: Vec<(&str, Duration)> = Vec::new();
+    for step in STEPS.iter().filter(|step| wanted.is_empty() || wanted.contains(&step.name)) {
+        println!("\n== {}: {}", step.name, step.what);
+        let (time, outcome) = timed(step.act);
+        done.push((step.name, time));
+        if let Err(why) = outcome {
+            print_summary(&done, Some(step.name));
+            return Err(format!("step {}: {why}\nrun it alone: cargo xtask ci {}", step.name, step.name));
+        }
+    }
+    print_summary(&done, None);
+    Ok(())
+}
+
+fn print_summary(done: &[(&str, Duration)], failed: Option<&str>) {
+    println!("\n== summary");
+    for (name, time) in done {
+        let verdict = if Some(*name) == failed { "FAILED" } else { "ok" };
+        println!("{name:8} {:7.1} s  {verdict}", time.as_secs_f64());
+    }
+    let total: Duration = done.iter().map(|(_, time)| *time).sum();
+    println!("{:8} {:7.1} s", "total", total.as_secs_f64());
+}
+
+fn fmt() -> Result<(), String> {
+    shell(&mut cargo("fmt --all --check"))
+}
+
+fn clippy() -> Result<(), String> {
+    shell(&mut cargo("clippy --workspace --all-targets --all-features -- --deny warnings"))
+}
+
+fn alone() -> Result<(), String> {
+    for folder in crates()? {
+        let package = package(&folder);
+        // Without the tests first: their dependencies may switch on features that the package forgot to ask for.
+        shell(&mut cargo(&format!("build --package {package}")))?;
+        shell(&mut cargo(&format!("test --package {package}")))?;
+    }
+    Ok(())
+}
+
+fn test() -> Result<(), String> {
+    shell(&mut cargo("test --workspace --all-features"))
+}
+
+fn doc() -> Result<(), String> {
+    let mut command = cargo("doc --workspace --all-features --no-deps --document-private-items");
+    shell(command.env("RUSTDOCFLAGS", "--deny warnings"))
+}
+
+fn loom() -> Result<(), String> {
+    for folder in crates()? {
+        if root().join("crates").join(&folder).join("tests/loom.rs").is_file() {
+            shell(&mut loom_command(&format!("test --release --package {} --test loom", package(&folder))))?;
+        }
+    }
+    Ok(())
+}
+
+/// A cargo command for code under `--cfg loom`, with a target directory of its own, so that the flag does not
+/// rebuild everything else.
+fn loom_command(args: &str) -> Command {
+    let mut command = cargo(args);
+    command.env("RUSTFLAGS", "--cfg loom").env("CARGO_TARGET_DIR", "target/loom");
+    command
+}

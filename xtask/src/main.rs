@@ -1,0 +1,38 @@
+//! The project's own commands. `cargo xtask help` lists them.
+
+mod bench;
+mod ci;
+mod mutants;
+mod shell;
+mod tidy;
+
+use std::{env, process::ExitCode};
+
+const HELP: &str = "\
+cargo xtask COMMAND
+
+  ci [STEP...]     all that CI does, or the steps named; `ci list` names them
+  bench AREA       the figures of one area, against its peers; --write puts them into the README
+  help             this text
+";
+
+fn main() -> ExitCode {
+    let args: Vec<String> = env::args().skip(1).collect();
+    let args: Vec<&str> = args.iter().map(String::as_str).collect();
+    let outcome = match args.as_slice() {
+        ["ci", steps @ ..] => ci::run(steps),
+        ["bench", args @ ..] => bench::run(args),
+        ["help" | "--help" | "-h"] | [] => {
+            print!("{HELP}");
+            Ok(())
+        }
+        [unknown, ..] => Err(format!("there is no command {unknown:?}\n\n{HELP}")),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            eprintln!("error: {message}");
+            ExitCode::FAILURE
+        }
+    }
+}

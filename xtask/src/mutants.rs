@@ -1,0 +1,240 @@
+//! Deliberately broken twins of modelled code: a model that does not catch its mutant proves nothing.
+//!
+//! Each mutant is an edit of a file, made in a copy of the crate under `target/`. The edit must apply, the copy
+//! must compile, and the model named must then fail. `ARCHITECTURE.md` says of each what is wrong with it.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::{Child, Stdio},
+    thread,
+    time::Duration,
+};
+
+use crate::shell::{cargo, package, read, root, timed, write};
+
+pub(crate) struct Mutant {
+    /// As in `ARCHITECTURE.md`.
+    pub(crate) name: &'static str,
+    /// The crate's folder.
+    folder: &'static str,
+    file: &'static str,
+    from: &'static str,
+    to: &'static str,
+    /// The model in `tests/loom.rs` that has to fail.
+    pub(crate) caught_by: &'static str,
+}
+
+pub(crate) const MUTANTS: &[Mutant] = &[
+    Mutant {
+        name: "relaxed-leave",
+        folder: "lifecycle",
+        file: "src/gate/core.rs",
+        from: "// Release: all that was done under the permit, to whoever sees the gate idle.\n        let before = Word(self.word.fetch_sub(PERMIT, Ordering::Release));",
+        to: "let before = Word(self.word.fetch_sub(PERMIT, Ordering::Relaxed));",
+        caught_by: "enter_against_close_against_wait",
+    },
+    Mutant {
+        name: "relaxed-owned-leave",
+        folder: "lifecycle",
+        file: "src/gate/core.rs",
+        from: "self.word.compare_exchange_weak(word.0, next, Ordering::AcqRel, Ordering::Relaxed)\n    }",
+        to: "self.word.compare_exchange_weak(word.0, next, Ordering::Relaxed, Ordering::Relaxed)\n    }",
+        caught_by: "owned_enter_against_close_against_wait",
+    },
+    Mutant {
+        name: "check-then-add",
+        folder: "lifecycle",
+        file: "src/gate/core.rs",
+        from: "Err(seen) => word = Word(seen),\n            }\n            spin_loop();\n        }\n        if let Some",
+        to: "Err(_) => {\n                    self.word.fetch_add(PERMIT, Ordering::Acquire);\n                    break;\n                }\n            }\n        }\n        if let Some",
+        caught_by: "enter_against_close_against_wait",
+    },
+    Mutant {
+        name: "ring-before-count",
+        folder: "lifecycle",
+        file: "src/gate/core.rs",
+        from: "self.alive.sing();\n        // Release: all",
+        to: "if self.word().permits() == 1 && self.word().has_waiters() {\n            self.release_waiters();\n            self.word.fetch_sub(PERMIT, Ordering::Release);\n            return;\n        }\n        // Release: all",
+        caught_by: "enter_against_close_against_wait",
+    },
+    Mutant {
+        name: "ring-before-clear",
+        folder: "lifecycle",
+        file: "src/gate/core.rs",
+        from: "self.word.fetch_and(!WAITERS, Ordering::Acquire);\n        self.settled.ring();",
+        to: "self.settled.ring();\n        self.word.fetch_and(!WAITERS, Ordering::Acquire);",
+        caught_by: "a_waiter_that_missed_an_idle_moment_sees_the_next",
+    },
+    Mutant {
+        name: "close-without-ring",
+        folder: "lifecycle",
+        file: "src/gate/core.rs",
+        from: "let before = Word(self.word.fetch_or(marks, Ordering::AcqRel));\n        if before.permits() == 0",
+        to: "let before = Word(self.word.fetch_or(marks, Ordering::AcqRel));\n        if false && before.permits() == 0",
+        caught_by: "a_waiter_for_drained_is_woken_by_the_close_of_an_empty_gate",
+    },
+    Mutant {
+        name: "no-look-after-listening",
+        folder: "lifecycle",
+        file: "src/wait.rs",
+        from: "match self.watch.look() {\n            Some(seen) => {",
+        to: "match None {\n            Some(seen) => {",
+        caught_by: "every_waiter_is_woken",
+    },
+    Mutant {
+        name: "abandoned-and-settled",
+        folder: "lifecycle",
+        file: "src/gate/core.rs",
+        from: "Some(_) => ledger.unsettle(outcome),",
+        to: "Some(_) => {}",
+        caught_by: "abandoned_or_settled_but_never_both",
+    },
+    Mutant {
+        name: "booked-after-abandoning",
+        folder: "lifecycle",
+        file: "src/gate/core.rs",
+        from: "if let Some(ledger) = &self.ledger {\n            ledger.add(Entry::Abandoned, given_up);\n        }\n        // Release: the books.\n        let before = Word(self.word.fetch_sub(PERMIT, Ordering::Release));",
+        to: "let before = Word(self.word.fetch_sub(PERMIT, Ordering::Release));\n        if let Some(ledger) = &self.ledger {\n            ledger.add(Entry::Abandoned, given_up);\n        }",
+        caught_by: "the_books_of_an_idle_gate_are_complete_with_owned_permits",
+    },
+    Mutant {
+        name: "relaxed-open",
+        folder: "lifecycle",
+        file: "src/gate/core.rs",
+        from: "word.0 & !CLOSED,\n                Ordering::Release,",
+        to: "word.0 & !CLOSED,\n                Ordering::Relaxed,",
+        caught_by: "what_is_set_up_before_opening_is_seen_by_whoever_enters",
+    },
+    Mutant {
+        name: "open-after-seal",
+        folder: "lifecycle",
+        file: "src/gate/core.rs",
+        from: "while !word.is_sealed() {",
+        to: "while !word.is_abandoned() {",
+        caught_by: "a_start_cannot_open_the_gate_behind_a_stop",
+    },
+    Mutant {
+        name: "ring-without-a-handle",
+        folder: "lifecycle",
+        file: "src/gate/core.rs",
+        from: "core.count_out(outcome, HANDLE)\n        };\n        match after {\n            After::Nothing => {}\n            After::Ring => {\n                // The exchange has counted this handle in.\n                let handle = Handle { core: self.core };\n                handle.settled.ring();",
+        to: "core.count_out(outcome, 0)\n        };\n        match after {\n            After::Nothing => {}\n            After::Ring => {\n                core.settled.ring();\n                core.alive.sing();",
+        caught_by: "the_last_permit_may_outlive_the_last_handle",
+    },
+    Mutant {
+        name: "free-without-fence",
+        folder: "lifecycle",
+        file: "src/gate/core.rs",
+        from: "    fence(Ordering::Acquire);\n",
+        to: "    fence(Ordering::Release);\n",
+        caught_by: "the_last_permit_may_outlive_the_last_handle",
+    },
+    Mutant {
+        name: "relaxed-drop-of-a-handle",
+        folder: "lifecycle",
+        file: "src/gate/core.rs",
+        from: "let before = self.word.fetch_sub(HANDLE, Ordering::Release);",
+        to: "let before = self.word.fetch_sub(HANDLE, Ordering::Relaxed);",
+        caught_by: "the_last_permit_may_outlive_the_last_handle",
+    },
+];
+
+/// A broken model may run for ever: it is then not caught.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+pub(crate) fn run() -> Result<(), String> {
+    for mutant in MUTANTS {
+        let (time, caught) = timed(|| mutant.is_caught());
+        caught.map_err(|why| format!("mutant {}: {why}", mutant.name))?;
+        println!("{:24} caught by {} ({:.1} s)", mutant.name, mutant.caught_by, time.as_secs_f64());
+    }
+    Ok(())
+}
+
+impl Mutant {
+    fn is_caught(&self) -> Result<(), String> {
+        let copy = self.copy()?;
+        self.break_in(&copy)?;
+        let test = |args: &str| {
+            let mut test = cargo(&format!("test --quiet --release --package {}", package(self.folder)));
+            // Not the target directory of the sound code: cargo takes two copies of a workspace for the same.
+            test.current_dir(&copy).env("CARGO_TARGET_DIR", root().join("target/mutants-built"));
+            test.env("RUSTFLAGS", "--cfg loom").args(["--test", "loom"]).args(args.split(' '));
+            test
+        };
+        let mut build = test("--no-run");
+        let built = build.stdout(Stdio::null()).stderr(Stdio::piped()).output();
+        let built = built.map_err(|error| error.to_string())?;
+        if !built.status.success() {
+            return Err(format!("does not compile:\n{}", String::from_utf8_lossy(&built.stderr)));
+        }
+        let mut model = test(&format!("-- --exact {}", self.caught_by));
+        let model = model.stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+        if passes(model.map_err(|error| error.to_string())?)? {
+            return Err(format!("survives {}", self.caught_by));
+        }
+        Ok(())
+    }
+
+    /// A workspace of its own with only the crate in it.
+    fn copy(&self) -> Result<PathBuf, String> {
+        let copy = root().join("target/mutants");
+        if copy.exists() {
+            fs::remove_dir_all(&copy).map_err(|error| error.to_string())?;
+        }
+        let inside = format!("crates/{}", self.folder);
+        copy_folder(&root().join(&inside), &copy.join(&inside))?;
+        let manifest = read(root().join("Cargo.toml"))?;
+        let lines = manifest.lines().map(|line| match line.split(' ').next() {
+            Some("members") => format!("members = [{inside:?}]"),
+            Some("default-members") => String::new(),
+            _ => line.to_owned(),
+        });
+        write(copy.join("Cargo.toml"), &(lines.collect::<Vec<_>>().join("\n") + "\n"))?;
+        write(copy.join("Cargo.lock"), &read(root().join("Cargo.lock"))?)?;
+        Ok(copy)
+    }
+
+    fn break_in(&self, copy: &Path) -> Result<(), String> {
+        let path = copy.join("crates").join(self.folder).join(self.file);
+        let text = read(&path)?;
+        match text.matches(self.from).count() {
+            1 => write(&path, &text.replace(self.from, self.to)),
+            found => Err(format!("its edit of {} applies in {found} places, not in one", self.file)),
+        }
+    }
+}
+
+/// Whether the model ends well, and in time.
+fn passes(mut model: Child) -> Result<bool, String> {
+    const LOOKS: u32 = 1200;
+    for _ in 0..LOOKS {
+        if let Some(status) = model.try_wait().map_err(|error| error.to_string())? {
+            return Ok(status.success());
+        }
+        pause(PATIENCE / LOOKS);
+    }
+    model.kill().map_err(|error| error.to_string())?;
+    Err(format!("its model has not ended within {PATIENCE:?}"))
+}
+
+#[expect(clippy::disallowed_methods, reason = "std can wait for a child only without a time limit")]
+fn pause(time: Duration) {
+    thread::sleep(time);
+}
+
+fn copy_folder(from: &Path, to: &Path) -> Result<(), String> {
+    let error = |error: std::io::Error| format!("copying {}: {error}", from.display());
+    fs::create_dir_all(to).map_err(error)?;
+    for entry in fs::read_dir(from).map_err(error)? {
+        let entry = entry.map_err(error)?;
+        let (from, to) = (entry.path(), to.join(entry.file_name()));
+        if from.is_dir() {
+            copy_folder(&from, &to)?;
+        } else {
+            fs::copy(&from, &to).map_err(error)?;
+        }
+    }
+    Ok(())
+}
