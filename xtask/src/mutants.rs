@@ -19,7 +19,7 @@ pub(crate) struct Mutant {
     /// The crate's folder.
     folder: &'static str,
     file: &'static str,
-    from: &'static str,
+    pub(crate) from: &'static str,
     to: &'static str,
     /// The model in `tests/loom.rs` that has to fail.
     pub(crate) caught_by: &'static str,
@@ -54,8 +54,8 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         name: "ring-before-count",
         folder: "lifecycle",
         file: "src/gate/core.rs",
-        from: "self.alive.sing();\n        // Release: all",
-        to: "if self.word().permits() == 1 && self.word().has_waiters() {\n            self.release_waiters();\n            self.word.fetch_sub(PERMIT, Ordering::Release);\n            return;\n        }\n        // Release: all",
+        from: "self.alive.sing();\n        // Release: all that was done under the permit, to whoever",
+        to: "if self.word().permits() == 1 && self.word().has_waiters() {\n            self.release_waiters();\n            self.word.fetch_sub(PERMIT, Ordering::Release);\n            return;\n        }\n        // Release: all that was done under the permit, to whoever",
         caught_by: "enter_against_close_against_wait",
     },
     Mutant {
@@ -197,10 +197,19 @@ impl Mutant {
     }
 
     fn break_in(&self, copy: &Path) -> Result<(), String> {
-        let path = copy.join("crates").join(self.folder).join(self.file);
-        let text = read(&path)?;
+        let path = copy.join(self.path());
+        write(&path, &self.broken(&read(&path)?)?)
+    }
+
+    /// The file that it breaks, from the root.
+    pub(crate) fn path(&self) -> String {
+        format!("crates/{}/{}", self.folder, self.file)
+    }
+
+    /// The file's text with the edit made.
+    pub(crate) fn broken(&self, text: &str) -> Result<String, String> {
         match text.matches(self.from).count() {
-            1 => write(&path, &text.replace(self.from, self.to)),
+            1 => Ok(text.replace(self.from, self.to)),
             found => Err(format!("its edit of {} applies in {found} places, not in one", self.file)),
         }
     }
