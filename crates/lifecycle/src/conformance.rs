@@ -4,12 +4,13 @@
 //! with the clause that does not hold.
 
 use std::{
+    panic::resume_unwind,
     sync::{
-        Arc, Barrier,
+        Barrier,
         atomic::{AtomicBool, Ordering},
     },
     task::{Context, Waker},
-    thread,
+    thread::{self, ScopedJoinHandle},
 };
 
 use crate::{
@@ -59,7 +60,7 @@ pub fn component<S: Specimen>(make: impl Fn() -> S) {
     admission_closes_before_stop_returns(&make());
     a_stop_waits_for_accepted_work(&make());
     every_stop_ends_only_when_the_stop_has(&make());
-    what_is_left_at_the_deadline_is_abandoned_and_named(&make());
+    what_is_left_at_the_deadline_is_dropped_or_named(&make());
 }
 
 fn reason() -> Reason {
@@ -130,37 +131,48 @@ fn every_stop_ends_only_when_the_stop_has<S: Specimen>(specimen: &S) {
 /// Drives each stop on a thread of its own, and lets the work end only when they have had time to end too early.
 fn drive_while_work_ends<S: Specimen>(specimen: &S, stops: Vec<Stopping>, finish: Finish) {
     let (driving, finishing) = (Barrier::new(stops.len() + 1), AtomicBool::new(false));
-    thread::scope(|scope| {
-        for stopping in stops {
-            let (driving, finishing) = (&driving, &finishing);
-            scope.spawn(move || {
-                driving.wait();
-                assert_eq!(specimen.drive(stopping), Stopped::Clean, "a stop without hurry is clean");
-                assert!(finishing.load(Ordering::SeqCst), "a stop goes on while accepted work does");
-                let in_flight = specimen.component().balance().in_flight;
-                assert_eq!(in_flight, 0, "every stop ends only when nothing is in flight");
-            });
-        }
+    let drive = |stopping| {
+        driving.wait();
+        let stopped = specimen.drive(stopping);
+        // Looked at on the spot, judged when all have ended: a panic here would leave the others waiting.
+        (stopped, finishing.load(Ordering::SeqCst), specimen.component().balance().in_flight)
+    };
+    let ended: Vec<_> = thread::scope(|scope| {
+        let drive = &drive;
+        let stops: Vec<_> = stops.into_iter().map(|stopping| scope.spawn(move || drive(stopping))).collect();
         driving.wait();
         for _ in 0..YIELDS {
             thread::yield_now();
         }
         finishing.store(true, Ordering::SeqCst);
         finish();
+        stops.into_iter().map(join).collect()
     });
+    for (stopped, finishing, in_flight) in ended {
+        assert!(finishing, "a stop goes on while accepted work does");
+        assert_eq!(stopped, Stopped::Clean, "a stop without hurry is clean");
+        assert_eq!(in_flight, 0, "every stop ends only when nothing is in flight");
+    }
 }
 
-fn what_is_left_at_the_deadline_is_abandoned_and_named<S: Specimen>(specimen: &S) {
+/// What the thread gives; what it panicked with goes on.
+fn join<T>(thread: ScopedJoinHandle<'_, T>) -> T {
+    thread.join().unwrap_or_else(|panic| resume_unwind(panic))
+}
+
+fn what_is_left_at_the_deadline_is_dropped_or_named<S: Specimen>(specimen: &S) {
     let component = specimen.component();
     let finish = specimen.submit().expect("a started component accepts work");
     let stopping = component.stop(specimen.soon(), &reason());
     assert_eq!(specimen.drive(stopping), Stopped::Overdue, "a stop with stuck work says so at its deadline");
     balanced(component);
-    assert_eq!(component.balance().abandoned, 1, "what is left at the deadline is counted as abandoned");
-    assert_eq!(component.stragglers().len(), 1, "what is left at the deadline is named");
+    let left = component.balance();
+    assert_eq!(left.abandoned + left.cancelled, 1, "what is left at the deadline is dropped or abandoned");
+    assert_eq!(component.stragglers().len() as u64, left.abandoned, "what goes on after it is named");
     finish();
     balanced(component);
-    assert_eq!(component.balance().abandoned, 1, "what was abandoned stays abandoned when it ends after all");
+    let after = component.balance();
+    assert_eq!(after.abandoned, left.abandoned, "what was abandoned stays so when it ends after all");
     assert!(component.stragglers().is_empty(), "nobody is named any more when it has ended");
 }
 
@@ -168,9 +180,9 @@ fn what_is_left_at_the_deadline_is_abandoned_and_named<S: Specimen>(specimen: &S
 ///
 /// # Panics
 /// With the clause that does not hold.
-pub fn runnable<R: Runnable + 'static>(make: impl Fn() -> R) {
+pub fn runnable<R: Runnable>(make: impl Fn() -> R) {
     a_shutdown_before_the_run_sticks(&make());
-    a_shutdown_waits_until_the_run_has_returned(Arc::new(make()));
+    a_shutdown_waits_until_the_run_has_returned(&make());
     a_second_run_is_refused(&make());
 }
 
@@ -185,40 +197,53 @@ fn a_shutdown_before_the_run_sticks(runnable: &impl Runnable) {
     assert!(!runnable.is_running(), "a run that has returned does not run");
 }
 
-fn a_shutdown_waits_until_the_run_has_returned<R: Runnable + 'static>(runnable: Arc<R>) {
-    let running = thread::spawn({
-        let runnable = runnable.clone();
-        move || runnable.run().map_err(|error| error.to_string())
-    });
-    // A run that has not begun yet when the shutdown comes is the case above; wait for the other one.
-    while !runnable.is_running() {
-        assert!(!running.is_finished(), "a run goes on until it is shut down");
-        thread::yield_now();
-    }
-    thread::scope(|scope| {
-        for _ in 0..STOPPERS {
-            scope.spawn(|| {
+fn a_shutdown_waits_until_the_run_has_returned(runnable: &impl Runnable) {
+    let (run, ended) = while_it_runs(runnable, || {
+        thread::scope(|scope| {
+            let shutdown = || {
                 let stopped = runnable.shutdown(Deadline::never(), &reason());
-                assert_eq!(stopped, Stopped::Clean, "a shutdown without hurry is clean");
-                assert!(!runnable.is_running(), "every shutdown returns only when the run has ended");
-            });
-        }
+                (stopped, runnable.is_running())
+            };
+            let threads: Vec<_> = (0..STOPPERS).map(|_| scope.spawn(shutdown)).collect();
+            threads.into_iter().map(join).collect::<Vec<_>>()
+        })
     });
-    let ended = running.join().expect("a run does not panic");
-    assert_eq!(ended, Ok(()), "a run that was shut down ends without an error");
+    for (stopped, running) in ended {
+        assert_eq!(stopped, Stopped::Clean, "a shutdown without hurry is clean");
+        assert!(!running, "every shutdown returns only when the run has ended");
+    }
+    assert_eq!(run, Ok(()), "a run that was shut down ends without an error");
 }
 
 fn a_second_run_is_refused(runnable: &impl Runnable) {
+    let (run, (refused, running, stopped)) = while_it_runs(runnable, || {
+        // On a thread of its own, because one that is not refused runs until the shutdown.
+        thread::scope(|scope| {
+            let second = scope.spawn(|| runnable.run().is_err());
+            for _ in 0..YIELDS {
+                thread::yield_now();
+            }
+            let running = runnable.is_running();
+            let stopped = runnable.shutdown(Deadline::never(), &reason());
+            (join(second), running, stopped)
+        })
+    });
+    assert!(refused, "a second run is refused while the first goes on");
+    assert!(running, "a refused run leaves the first alone");
+    assert_eq!(stopped, Stopped::Clean, "a shutdown without hurry is clean");
+    assert_eq!(run, Ok(()), "the first run ends without an error");
+}
+
+/// Does `act` while it runs on another thread, until it has been shut down. Gives what the run gave, too.
+fn while_it_runs<R: Runnable, T>(runnable: &R, act: impl FnOnce() -> T) -> (Result<(), String>, T) {
     thread::scope(|scope| {
-        let first = scope.spawn(|| runnable.run().is_ok());
+        let run = scope.spawn(|| runnable.run().map_err(|error| error.to_string()));
+        // A run that has not begun yet when the shutdown comes is another case.
         while !runnable.is_running() {
-            assert!(!first.is_finished(), "a run goes on until it is shut down");
+            assert!(!run.is_finished(), "a run goes on until it is shut down");
             thread::yield_now();
         }
-        assert!(runnable.run().is_err(), "a second run is refused while the first goes on");
-        assert!(runnable.is_running(), "a refused run leaves the first alone");
-        let stopped = runnable.shutdown(Deadline::never(), &reason());
-        assert_eq!(stopped, Stopped::Clean, "a shutdown without hurry is clean");
-        assert!(first.join().expect("a run does not panic"), "the first run ends without an error");
-    });
+        let acted = act();
+        (join(run), acted)
+    })
 }

@@ -17,13 +17,22 @@ use crate::{
 /// inside. A clone is another handle to the same intake.
 ///
 /// ```
-/// use ebbtide_lifecycle::{Intake, Outcome, Refusal, time::ThreadTimer};
+/// use std::time::Duration;
+/// use ebbtide_lifecycle::{
+///     Component, Intake, Outcome, Reason, Stopped,
+///     time::{Deadline, SystemClock, ThreadTimer},
+/// };
 ///
 /// let intake = Intake::new(ThreadTimer::start()?);
 /// let request = intake.admit()?;
 /// // … answer it …
 /// request.settle(Outcome::Completed);
-/// assert_eq!(intake.ledger().balance(0).completed, 1);
+///
+/// // `stop`, `balance` and `stragglers` are those of the trait `Component`.
+/// let deadline = Deadline::after(SystemClock, Duration::from_secs(30));
+/// let stopped = intake.stop(deadline, &Reason::requested("example")).wait();
+/// assert_eq!(stopped, Stopped::Clean, "{}", intake.stragglers());
+/// assert_eq!(intake.balance().completed, 1);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
@@ -67,10 +76,7 @@ impl<T: Timer> Intake<T> {
     /// # Errors
     /// As [`admit`](Intake::admit).
     pub fn admit_as(&self, origin: &Origin) -> Result<Admission<T>, Refusal> {
-        let permit = self.desk.gate.enter_owned()?;
-        let since = self.desk.roster.moment(self.desk.timer.now());
-        let seat = self.desk.roster.take(origin, Activity::Running, since);
-        Ok(Admission { place: Some((permit, seat)), desk: self.desk.clone() })
+        self.desk.gate.enter_owned().map(|permit| Admission::new(&self.desk, permit, origin))
     }
 
     /// The gate: to close it, to open it again, to wait until it is idle.
@@ -115,7 +121,10 @@ where
     }
 
     fn stragglers(&self) -> Stragglers {
-        self.desk.roster.stragglers(self.desk.timer.now())
+        let named = self.desk.roster.stragglers(self.desk.timer.now());
+        // Who has just come in may not have sat down yet.
+        let untracked = self.desk.gate.outstanding().saturating_sub(named.len());
+        named.and_untracked(untracked)
     }
 }
 
@@ -132,6 +141,24 @@ pub struct Admission<T> {
     /// There until it is settled or dropped.
     place: Option<(OwnedPermit, Seat)>,
     desk: Arc<Desk<T>>,
+}
+
+impl<T: Timer> Admission<T> {
+    fn new(desk: &Arc<Desk<T>>, permit: OwnedPermit, origin: &Origin) -> Self {
+        let since = desk.roster.moment(desk.timer.now());
+        let seat = desk.roster.take(origin, Activity::Running, since);
+        Self { place: Some((permit, seat)), desk: desk.clone() }
+    }
+
+    /// Admits work that this work brings, known by `origin`: also while the intake stops, because what is in
+    /// flight may need it in order to end.
+    ///
+    /// # Errors
+    /// Refuses once the deadline of a stop has passed, and while the intake is full.
+    pub fn fork(&self, origin: &Origin) -> Result<Self, Refusal> {
+        let (permit, _) = self.place.as_ref().expect("there until it is settled");
+        permit.fork().map(|permit| Self::new(&self.desk, permit, origin))
+    }
 }
 
 impl<T> Admission<T> {

@@ -113,13 +113,6 @@ impl Ledger {
         }
     }
 
-    /// Takes back what [`settle`](Ledger::settle) counted.
-    pub(crate) fn unsettle(&self, outcome: Outcome) {
-        for entry in outcome.entries() {
-            self.accounts.shared.counts[*entry as usize].fetch_sub(1, Ordering::Relaxed);
-        }
-    }
-
     /// Opens a page of its own for one thread.
     #[must_use]
     pub fn book(&self) -> Book {

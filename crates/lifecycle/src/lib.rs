@@ -20,8 +20,8 @@
 //!
 //! # Should I use this crate?
 //! Take it alone for a service on tokio, smol or plain threads that has to know when its last request has ended
-//! ([`Gate`]), who is still inside ([`Intake`]), or why it is stopping ([`Trigger`]). To stop a whole program in
-//! order, with signals and a report, take `ebbtide-shutdown`, which is built on it.
+//! ([`Gate`]), who is still inside ([`Intake`]), or why it is stopping ([`Trigger`]). It handles no signals and
+//! brings no order into the stop of several parts; it is what such a coordinator is built on.
 //!
 //! # Reading order
 //! 1. [`State`] and [`Lifecycle`]: the five states and their table.

@@ -7,6 +7,7 @@ pub(crate) use std::{
         Mutex, MutexGuard,
         atomic::{AtomicU8, AtomicU64, Ordering, fence},
     },
+    thread::yield_now,
 };
 
 #[cfg(loom)]
@@ -16,6 +17,7 @@ pub(crate) use loom::{
         Mutex, MutexGuard,
         atomic::{AtomicU8, AtomicU64, Ordering, fence},
     },
+    thread::yield_now,
 };
 
 /// Shows a model when memory is freed while others use it. Loom sees only its own cells, not the heap: whoever

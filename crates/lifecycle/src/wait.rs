@@ -237,7 +237,8 @@ impl<W: Watch, T: Timer> Future for WaitBy<W, T> {
             this.sleep.set(Some(this.timer.sleep_until(at)));
         }
         let sleep = this.sleep.as_pin_mut().expect("set above");
-        sleep.poll(cx).map(|()| Err(Elapsed))
+        // A last look, as the blocking wait takes it: the ring may still be on its way.
+        sleep.poll(cx).map(|()| this.wait.watch.look().ok_or(Elapsed))
     }
 }
 

@@ -260,7 +260,7 @@ fn abandoned_or_settled_but_never_both() {
 /// Both sides look at the books as soon as they see the gate idle.
 fn books_are_complete(settle: fn(&Gate)) {
     model(move || {
-        let gate = Gate::with(Terms { ledger: Some(Ledger::new()), ..Terms::default() });
+        let gate = accounted();
         let check = |gate: &Gate| {
             block_on(gate.idle());
             assert_eq!(gate.balance().unwrap().check(), Ok(()));
@@ -294,6 +294,53 @@ fn the_books_of_an_idle_gate_are_complete_with_borrowed_permits() {
         if let Ok(permit) = gate.enter() {
             permit.settle(Outcome::Completed);
         }
+    });
+}
+
+fn accounted() -> Gate {
+    Gate::with(Terms { ledger: Some(Ledger::new()), ..Terms::default() })
+}
+
+#[test]
+fn the_books_balance_when_abandon_returns_while_somebody_settles() {
+    model(|| {
+        let gate = accounted();
+        let permit = gate.enter_owned().unwrap();
+        let other = thread::spawn(move || permit.settle(Outcome::Completed));
+        gate.abandon();
+        assert_eq!(gate.balance().unwrap().check(), Ok(()));
+        other.join().unwrap();
+    });
+}
+
+#[test]
+fn the_books_balance_when_abandon_returns_while_somebody_enters() {
+    model(|| {
+        let gate = accounted();
+        let other = thread::spawn({
+            let gate = gate.clone();
+            move || gate.enter_owned().ok()
+        });
+        gate.abandon();
+        assert_eq!(gate.balance().unwrap().check(), Ok(()));
+        drop(other.join().unwrap());
+    });
+}
+
+#[test]
+fn the_books_balance_for_all_who_see_an_abandoned_gate_drained() {
+    model(|| {
+        let gate = accounted();
+        let _stuck = gate.enter_owned().unwrap();
+        let other = thread::spawn({
+            let gate = gate.clone();
+            move || {
+                gate.abandon();
+            }
+        });
+        block_on(gate.drained());
+        assert_eq!(gate.balance().unwrap().check(), Ok(()));
+        other.join().unwrap();
     });
 }
 

@@ -6,11 +6,13 @@
 
 use std::{mem::ManuallyDrop, ops::Deref, ptr::NonNull};
 
-use super::word::{ABANDONED, CLOSED, HANDLE, HANDLES_MAX, PERMIT, SEALED, WAITERS, Word};
+use super::word::{
+    ABANDONED, BOOKING, BOOKINGS_MAX, CLOSED, HANDLE, HANDLES_MAX, PERMIT, SEALED, WAITERS, Word,
+};
 use crate::{
     ledger::{Entry, Ledger, Outcome},
     refusal::Refusal,
-    sync::{AtomicU64, Canary, Ordering, fence, spin_loop},
+    sync::{AtomicU64, Canary, Ordering, fence, spin_loop, yield_now},
     wait::Bell,
 };
 
@@ -21,7 +23,7 @@ pub(super) struct Core {
     /// `PERMITS_MAX` permits' worth, and less than `CLOSED`.
     full: u64,
     ledger: Option<Ledger>,
-    /// Rung, while `WAITERS` is set, when the permits reach zero, an empty gate closes, or the gate is abandoned.
+    /// Rung when the gate becomes idle or drained while `WAITERS` is set.
     pub(super) settled: Bell,
     alive: Canary,
 }
@@ -40,39 +42,55 @@ impl Core {
     /// Counts one permit in, unless the gate is closed or full.
     #[inline]
     pub(super) fn enter(&self) -> Result<(), Refusal> {
-        self.count_in(CLOSED, |word| word.0 < self.full)
+        self.alive.sing();
+        let admits = |word: Word| word.0 < self.full;
+        if self.ledger.is_some() {
+            return self.count_in_accounted(CLOSED, admits);
+        }
+        self.count_in(PERMIT, admits).map_err(|word| self.refuse(word.is_closed()))
     }
 
     /// Counts one permit in for somebody who is inside: unless the gate is abandoned or full.
     fn enter_from_inside(&self) -> Result<(), Refusal> {
-        self.count_in(ABANDONED, |word| !word.is_abandoned() && word.0 & !CLOSED < self.full)
+        self.alive.sing();
+        let admits = |word: Word| !word.is_abandoned() && word.0 & !CLOSED < self.full;
+        if self.ledger.is_some() {
+            return self.count_in_accounted(ABANDONED, admits);
+        }
+        self.count_in(PERMIT, admits).map_err(|word| self.refuse(word.is_abandoned()))
     }
 
-    /// `closed_by` is the mark that means "closed" to who comes; with another word that is not admitted, it is
-    /// full.
+    /// Adds `one` to the word, or gives the word that does not admit it.
     #[inline]
-    fn count_in(&self, closed_by: u64, admits: impl Fn(Word) -> bool) -> Result<(), Refusal> {
-        self.alive.sing();
+    fn count_in(&self, one: u64, admits: impl Fn(Word) -> bool) -> Result<(), Word> {
         let mut word = Word(self.word.load(Ordering::Relaxed));
         loop {
             if !admits(word) {
-                return Err(self.refuse(word.0 & closed_by != 0));
+                return Err(word);
             }
             // Acquire: what was set up before the gate was opened.
-            match self.word.compare_exchange_weak(
-                word.0,
-                word.0 + PERMIT,
-                Ordering::Acquire,
-                Ordering::Relaxed,
-            ) {
-                Ok(_) => break,
+            match self.word.compare_exchange_weak(word.0, word.0 + one, Ordering::Acquire, Ordering::Relaxed)
+            {
+                Ok(_) => return Ok(()),
                 Err(seen) => word = Word(seen),
             }
             spin_loop();
         }
+    }
+
+    /// `closed_by` is the mark that means "closed" to who comes; with another word that is not admitted, it is
+    /// full.
+    #[inline(never)]
+    fn count_in_accounted(&self, closed_by: u64, admits: impl Fn(Word) -> bool) -> Result<(), Refusal> {
+        while self.word().bookings() >= BOOKINGS_MAX {
+            yield_now();
+        }
+        let entered = self.count_in(PERMIT + BOOKING, admits);
+        entered.map_err(|word| self.refuse(word.0 & closed_by != 0))?;
         if let Some(ledger) = &self.ledger {
             ledger.count(Entry::Accepted);
         }
+        self.end_booking();
         Ok(())
     }
 
@@ -84,13 +102,22 @@ impl Core {
         if closed { Refusal::Closed } else { Refusal::Full }
     }
 
+    /// Says that the ledger is up to date.
+    fn end_booking(&self) {
+        // Release: the books.
+        let before = self.word.fetch_sub(BOOKING, Ordering::Release);
+        if Word(before - BOOKING).calls_for_a_ring() {
+            self.release_waiters();
+        }
+    }
+
     /// Counts one permit out. The caller keeps the core alive by other means: it borrows a handle.
     #[inline]
     pub(super) fn leave(&self, outcome: Outcome) {
+        self.alive.sing();
         if self.ledger.is_some() {
             return self.leave_accounted(outcome);
         }
-        self.alive.sing();
         // Release: all that was done under the permit, to whoever sees the gate idle.
         let before = Word(self.word.fetch_sub(PERMIT, Ordering::Release));
         // In this order: the mark is one bit, and hardly ever set.
@@ -100,61 +127,43 @@ impl Core {
     }
 
     fn leave_accounted(&self, outcome: Outcome) {
+        let booked = self.book(outcome);
         // Never `Free`: there is the handle that the caller borrows.
-        if self.count_out(outcome, 0) == After::Ring {
+        if count_out(&self.word, booked + PERMIT, 0) == After::Ring {
             self.settled.ring();
         }
     }
 
-    /// Books `outcome` and counts one permit out, in that order, so that the books of an idle gate are complete.
+    /// Books how a permit ends that is about to be counted out: by its outcome, or as returned after if it has
+    /// been given up on. Gives what else is to be counted out with it.
     ///
-    /// If there are waiters to be rung for, their mark is cleared and `for_the_ring` added to the word, in the
-    /// same exchange. The core may be gone when this returns, unless something else keeps it alive.
-    #[inline(never)]
-    fn count_out(&self, outcome: Outcome, for_the_ring: u64) -> After {
-        self.alive.sing();
-        let mut word = Word(self.word.load(Ordering::Relaxed));
-        let mut booked = None;
-        loop {
-            self.book(outcome, word, &mut booked);
-            let next = word.0 - PERMIT;
-            let ring = word.has_waiters() && word.permits() == 1;
-            let next = if ring { (next + for_the_ring) & !WAITERS } else { next };
-            match self.exchange_out(word, next) {
-                Ok(_) if ring => return After::Ring,
-                Ok(_) => return After::of(Word(next)),
+    /// The ledger comes first, so that the books of an idle gate are complete; a booking keeps the gate from being
+    /// abandoned in between.
+    fn book(&self, outcome: Outcome) -> u64 {
+        let Some(ledger) = &self.ledger else { return 0 };
+        let mut word = self.word();
+        while !word.is_abandoned() {
+            if word.bookings() >= BOOKINGS_MAX {
+                yield_now();
+                word = self.word();
+                continue;
+            }
+            // Acquire: the mark that is not there was not there when the outcome was booked.
+            match self.word.compare_exchange_weak(
+                word.0,
+                word.0 + BOOKING,
+                Ordering::Acquire,
+                Ordering::Relaxed,
+            ) {
+                Ok(_) => {
+                    ledger.settle(outcome);
+                    return BOOKING;
+                }
                 Err(seen) => word = Word(seen),
             }
-            spin_loop();
         }
-    }
-
-    /// Takes a permit out of the word.
-    #[inline]
-    fn exchange_out(&self, word: Word, next: u64) -> Result<u64, u64> {
-        self.alive.sing();
-        // Release: all that was done under the permit, the books, and our use of the core. Acquire: the
-        // listeners of those whose announcement is cleared.
-        self.word.compare_exchange_weak(word.0, next, Ordering::AcqRel, Ordering::Relaxed)
-    }
-
-    /// Books a permit that is about to be counted out of `word`: by its outcome, or as returned after if it has
-    /// been given up on. `booked` says what it was booked as for an earlier value of the word.
-    #[inline]
-    fn book(&self, outcome: Outcome, word: Word, booked: &mut Option<bool>) {
-        let Some(ledger) = &self.ledger else { return };
-        let abandoned = word.is_abandoned();
-        match *booked {
-            Some(as_abandoned) if as_abandoned == abandoned => return,
-            Some(_) => ledger.unsettle(outcome),
-            None => {}
-        }
-        *booked = Some(abandoned);
-        if abandoned {
-            ledger.count(Entry::ReturnedAfter);
-        } else {
-            ledger.settle(outcome);
-        }
+        ledger.count(Entry::ReturnedAfter);
+        0
     }
 
     #[cold]
@@ -182,7 +191,7 @@ impl Core {
     fn close_with(&self, marks: u64) -> bool {
         // AcqRel: what was done before closing, to those who see it closed; and the waiters' listeners.
         let before = Word(self.word.fetch_or(marks, Ordering::AcqRel));
-        if before.permits() == 0 && before.has_waiters() {
+        if Word(before.0 | marks).calls_for_a_ring() {
             self.release_waiters();
         }
         !before.is_closed()
@@ -206,39 +215,66 @@ impl Core {
     }
 
     pub(super) fn abandon(&self) -> u64 {
-        let mut word = Word(self.word.load(Ordering::Relaxed));
-        let given_up = loop {
-            let given_up = if word.is_abandoned() { 0 } else { word.permits() };
-            let sealed = word.0 | CLOSED | SEALED;
-            // A permit of our own keeps the gate from being idle before the books say what was given up on.
-            let next = if given_up == 0 { sealed } else { (sealed | ABANDONED) + PERMIT };
-            match self.word.compare_exchange_weak(word.0, next, Ordering::AcqRel, Ordering::Relaxed) {
-                Ok(_) => break given_up,
+        // Nobody comes in from outside any more, so the bookings come to an end.
+        self.seal();
+        let mut word = Word(self.word.load(Ordering::Acquire));
+        loop {
+            if word.in_flight() == 0 {
+                return 0;
+            }
+            if word.bookings() != 0 {
+                // They are there for a few nanoseconds, or while they are not on a processor.
+                yield_now();
+                word = self.word();
+                continue;
+            }
+            // Now word and ledger agree. A booking of our own keeps it from being drained before the ledger
+            // says what was given up on.
+            let next = (word.0 | ABANDONED) + BOOKING;
+            match self.word.compare_exchange_weak(word.0, next, Ordering::AcqRel, Ordering::Acquire) {
+                Ok(_) => break,
                 Err(seen) => word = Word(seen),
             }
-        };
-        if given_up == 0 {
-            if word.has_waiters() {
-                self.release_waiters();
-            }
-            return 0;
         }
         if let Some(ledger) = &self.ledger {
-            ledger.add(Entry::Abandoned, given_up);
+            ledger.add(Entry::Abandoned, word.permits());
         }
-        // Release: the books.
-        let before = Word(self.word.fetch_sub(PERMIT, Ordering::Release));
-        if before.has_waiters() {
-            self.release_waiters();
-        }
-        given_up
+        self.end_booking();
+        word.permits()
     }
+}
+
+/// Takes a permit, and perhaps its booking, out of the word. If there are waiters to be rung for, their mark is
+/// cleared and `for_the_ring` added in the same exchange.
+///
+/// Whatever the word belongs to may be gone when this returns, unless something else keeps it alive. That is
+/// why it is given the word, and not a reference to the core that would outlast it.
+fn count_out(atomic: &AtomicU64, taken: u64, for_the_ring: u64) -> After {
+    let mut word = Word(atomic.load(Ordering::Relaxed));
+    loop {
+        let left = Word(word.0 - taken);
+        let ring = left.calls_for_a_ring();
+        let next = if ring { (left.0 + for_the_ring) & !WAITERS } else { left.0 };
+        match exchange_out(atomic, word, next) {
+            Ok(_) if ring => return After::Ring,
+            Ok(_) => return After::of(left),
+            Err(seen) => word = Word(seen),
+        }
+        spin_loop();
+    }
+}
+
+#[inline]
+fn exchange_out(atomic: &AtomicU64, word: Word, next: u64) -> Result<u64, u64> {
+    // Release: all that was done under the permit, the books, and our use of the core. Acquire: the listeners
+    // of those whose announcement is cleared.
+    atomic.compare_exchange_weak(word.0, next, Ordering::AcqRel, Ordering::Relaxed)
 }
 
 /// What is left to do after a permit was counted out.
 #[derive(PartialEq, Eq)]
 enum After {
-    /// It was the last one, and somebody waits for that.
+    /// The gate became idle or drained, and somebody waits for that.
     Ring,
     /// It was the last reference.
     Free,
@@ -350,16 +386,19 @@ impl Held {
     /// Nothing of `self` may be used afterwards.
     #[inline]
     unsafe fn leave(&self, outcome: Outcome) {
-        // SAFETY: this permit is counted in the word until an exchange takes it out, and `core` is not used
-        // after that.
+        // SAFETY: this permit is counted in the word until an exchange takes it out, and of `core` only the
+        // word is used for that, and nothing after it.
         let core = unsafe { self.core.as_ref() };
-        let word = Word(core.word.load(Ordering::Relaxed));
+        core.alive.sing();
+        let atomic = &core.word;
+        let word = Word(atomic.load(Ordering::Relaxed));
         // The common case, short enough to be inlined: nothing to book, nobody to ring for, nobody in between.
         let plain = core.ledger.is_none() && !word.has_waiters();
-        let after = if plain && core.exchange_out(word, word.0 - PERMIT).is_ok() {
+        let after = if plain && exchange_out(atomic, word, word.0 - PERMIT).is_ok() {
             After::of(Word(word.0 - PERMIT))
         } else {
-            core.count_out(outcome, HANDLE)
+            let booked = core.book(outcome);
+            count_out(atomic, booked + PERMIT, HANDLE)
         };
         match after {
             After::Nothing => {}

@@ -17,7 +17,7 @@ use crate::{
 
 /// Lets work in, counts what is inside, and tells when it is empty.
 ///
-/// A clone is another handle to the same gate.
+/// A clone is another handle to the same gate; so is every wait for it. There can be four million of them.
 ///
 /// ```
 /// use ebbtide_lifecycle::{Gate, Refusal};
@@ -112,8 +112,8 @@ impl Gate {
     ///
     /// Abandoning twice gives 0 the second time; so does abandoning an idle gate, which is merely sealed by it.
     ///
-    /// A permit that is being settled at this very moment may be seen as settled and as abandoned until its owner
-    /// is through with that; never once the gate is idle.
+    /// A permit that is being settled at this very moment is settled first: this may have to wait for the
+    /// thread that does it. When this returns, the ledger balances.
     pub fn abandon(&self) -> usize {
         self.handle.abandon() as usize
     }
@@ -145,7 +145,7 @@ impl Gate {
     /// Whether no permit is out, abandoned or not. Stays so only if the gate is closed.
     #[must_use]
     pub fn is_idle(&self) -> bool {
-        self.outstanding() == 0
+        self.handle.word().is_idle()
     }
 
     /// Waits until no permit is out.
@@ -216,8 +216,7 @@ impl Watch for Drained {
     type Seen = ();
 
     fn look(&self) -> Option<()> {
-        let word = self.gate.handle.word();
-        (word.is_closed() && word.in_flight() == 0).then_some(())
+        self.gate.handle.word().is_drained().then_some(())
     }
 
     fn bell(&self) -> &Bell {

@@ -74,7 +74,8 @@ struct Timekeeping {
 }
 
 struct Resting {
-    waker: Waker,
+    /// In an `Arc`, because a waker's own clone is foreign code, and this is cloned under the lock.
+    waker: Arc<Waker>,
     /// The round in which it last looked and found nothing; none while it runs.
     looked: Option<u64>,
     /// When it wants to be woken at the latest, while it rests.
@@ -103,9 +104,10 @@ impl VirtualClock {
             drop(state);
             panic!("a virtual clock goes at most 500 years beyond its start");
         };
-        let due = self.move_to(&mut state, to);
+        let (due, again) = self.move_to(&mut state, to);
         drop(state);
         wake_all(due);
+        ask_again(&again);
     }
 
     /// Whether it can tell this time: nanoseconds in 64 bits last for 584 years.
@@ -128,7 +130,7 @@ impl VirtualClock {
         let mut state = self.lock();
         state.joined += 1;
         let number = state.joined;
-        state.participants.insert(number, Resting { waker, looked: None, until: None });
+        state.participants.insert(number, Resting { waker: Arc::new(waker), looked: None, until: None });
         Participant { clock: self.clone(), number }
     }
 
@@ -164,12 +166,10 @@ impl VirtualClock {
 
     /// Sets the time and takes out whom to wake: the sleepers that are due, and all who rest, because it may be
     /// their own time that has come.
-    fn move_to(&self, state: &mut Timekeeping, to: Instant) -> Vec<Waker> {
+    fn move_to(&self, state: &mut Timekeeping, to: Instant) -> (Vec<Waker>, Vec<Arc<Waker>>) {
         let elapsed = u64::try_from((to - self.shared.origin).as_nanos()).expect("500 years fit");
         self.shared.elapsed.store(elapsed, Ordering::Release);
-        let mut due = state.sleepers.take_due(to);
-        due.extend(state.stir());
-        due
+        (state.sleepers.take_due(to), state.stir())
     }
 
     fn lock(&self) -> MutexGuard<'_, Timekeeping> {
@@ -179,13 +179,13 @@ impl VirtualClock {
 
 impl Timekeeping {
     /// Starts a new round of looking, and takes out the wakers of all who have to look again.
-    fn stir(&mut self) -> Vec<Waker> {
+    fn stir(&mut self) -> Vec<Arc<Waker>> {
         self.round += 1;
         self.behind()
     }
 
     /// The wakers of those who rest but have not looked in this round.
-    fn behind(&self) -> Vec<Waker> {
+    fn behind(&self) -> Vec<Arc<Waker>> {
         let behind = |p: &&Resting| p.looked.is_some_and(|looked| looked < self.round);
         self.participants.values().filter(behind).map(|p| p.waker.clone()).collect()
     }
@@ -243,7 +243,7 @@ impl Drop for Hold {
         // What was held for may have given anybody something to do.
         let again = if state.holds == 0 { state.stir() } else { Vec::new() };
         drop(state);
-        wake_all(again);
+        ask_again(&again);
     }
 }
 
@@ -295,21 +295,27 @@ impl Participant {
     pub fn rest(&mut self, look: Look, until: Option<Instant>) -> Rest {
         let number = self.number;
         let mut state = self.clock.lock();
+        let round = state.round;
         let me = state.participants.get_mut(&number).expect("joined");
-        me.looked = Some(look.round);
+        me.looked = Some(look.round.min(round));
         me.until = until.filter(|until| self.clock.reaches(*until));
 
-        let (rest, wake) = match state.next_jump() {
+        let (rest, due, again) = match state.next_jump() {
             Some(at) if self.clock.reaches(at) => {
+                // Whoever moves time has done something: until he has looked again, and everybody after him, it
+                // stays where it is. So those whom he wakes now come first.
+                state.participants.get_mut(&number).expect("joined").looked = None;
                 let to = at.max(self.clock.now());
-                (Rest::Look, self.clock.move_to(&mut state, to))
+                let (due, again) = self.clock.move_to(&mut state, to);
+                (Rest::Look, due, again)
             }
-            _ if look.round < state.round => (Rest::Look, Vec::new()),
-            _ if state.everybody_rests() => (Rest::Wait, state.behind()),
-            _ => (Rest::Wait, Vec::new()),
+            _ if look.round < state.round => (Rest::Look, Vec::new(), Vec::new()),
+            _ if state.everybody_rests() => (Rest::Wait, Vec::new(), state.behind()),
+            _ => (Rest::Wait, Vec::new(), Vec::new()),
         };
         drop(state);
-        wake_all(wake);
+        wake_all(due);
+        ask_again(&again);
         rest
     }
 }
@@ -322,7 +328,7 @@ impl Drop for Participant {
         let again = state.stir();
         drop(state);
         drop(left);
-        wake_all(again);
+        ask_again(&again);
     }
 }
 
@@ -342,12 +348,14 @@ impl Future for VirtualSleep {
         let this = &mut *self;
         let waker = cx.waker().clone();
         let mut state = this.clock.lock();
+        let came = this.ticket.is_none();
         let (poll, unneeded) = state.sleepers.poll(this.clock.now(), this.at, &mut this.ticket, waker);
         // A sleeper that takes no part came to a clock at rest: there may be something to jump to now.
-        let again = if poll.is_pending() && state.everybody_rests() { state.stir() } else { Vec::new() };
+        let again =
+            if poll.is_pending() && came && state.everybody_rests() { state.stir() } else { Vec::new() };
         drop(state);
         drop(unneeded);
-        wake_all(again);
+        ask_again(&again);
         poll
     }
 }
@@ -357,5 +365,12 @@ impl Drop for VirtualSleep {
         if let Some(ticket) = self.ticket.take() {
             let _waker = self.clock.lock().sleepers.leave(ticket);
         }
+    }
+}
+
+/// Has them look again.
+fn ask_again(participants: &[Arc<Waker>]) {
+    for waker in participants {
+        waker.wake_by_ref();
     }
 }

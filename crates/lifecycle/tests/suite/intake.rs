@@ -1,5 +1,6 @@
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
+    thread,
     time::Duration,
 };
 
@@ -7,7 +8,7 @@ use ebbtide_lifecycle::{
     Balance, Component, Intake, Outcome, Reason, Refusal, Stopped, Stopping,
     blame::{Origin, Stragglers},
     conformance::{self, Finish, Specimen},
-    time::{Deadline, SystemClock, ThreadTimer, Timer, VirtualClock},
+    time::{Clock, Deadline, SystemClock, ThreadTimer, Timer, VirtualClock},
 };
 
 struct InRealTime(Intake<ThreadTimer>);
@@ -151,9 +152,54 @@ impl Specimen for Hasty {
 }
 
 #[test]
-#[should_panic(expected = "a scoped thread panicked")]
+#[should_panic(expected = "a stop goes on while accepted work does")]
 fn a_component_whose_stop_waits_for_nothing_is_found_out() {
     conformance::component(|| Hasty(InRealTime(Intake::new(ThreadTimer::start().unwrap()))));
+}
+
+#[test]
+fn an_admission_may_bring_another_while_the_intake_stops() {
+    let clock = VirtualClock::new();
+    let specimen = InVirtualTime { intake: Intake::new(clock.clone()), clock };
+    let parent = specimen.intake.admit().unwrap();
+    let stopping = specimen.intake.stop(Deadline::never(), &Reason::Signal(15));
+    let child = parent.fork(&Origin::here()).unwrap();
+    parent.settle(Outcome::Completed);
+    child.settle(Outcome::Completed);
+    assert_eq!(specimen.drive(stopping), Stopped::Clean);
+    assert_eq!(specimen.intake.balance().to_string(), "accepted 2, completed 2");
+}
+
+/// Stops that run out of time while requests come and go: whatever was abandoned, the books balance at once.
+#[test]
+fn the_books_balance_whenever_a_stop_is_overdue() {
+    for _ in 0..300 {
+        let intake = Intake::new(VirtualClock::new());
+        let stuck = intake.admit().unwrap();
+        thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    while let Ok(request) = intake.admit() {
+                        request.settle(Outcome::Completed);
+                    }
+                });
+            }
+            let stops: Vec<_> = (0..2)
+                .map(|_| {
+                    scope.spawn(|| {
+                        let overdue = Deadline::at(SystemClock.now() - Duration::from_secs(1));
+                        assert_eq!(intake.stop(overdue, &Reason::Signal(15)).wait(), Stopped::Overdue);
+                        assert_eq!(intake.balance().check(), Ok(()));
+                    })
+                })
+                .collect();
+            for stop in stops {
+                stop.join().unwrap();
+            }
+        });
+        drop(stuck);
+        assert_eq!(intake.balance().check(), Ok(()));
+    }
 }
 
 #[test]

@@ -69,6 +69,28 @@ fn a_runnable_that_forgets_an_early_shutdown_is_found_out() {
 }
 
 #[test]
+#[should_panic(expected = "a second run is refused")]
+fn a_runnable_that_runs_twice_is_found_out() {
+    struct Twice(Waiter);
+    impl Runnable for Twice {
+        fn run(&self) -> Result<(), RunError> {
+            if self.0.is_running() {
+                self.0.stop.token().triggered().wait();
+                return Ok(());
+            }
+            self.0.run()
+        }
+        fn shutdown(&self, deadline: Deadline, reason: &Reason) -> Stopped {
+            self.0.shutdown(deadline, reason)
+        }
+        fn is_running(&self) -> bool {
+            self.0.is_running()
+        }
+    }
+    conformance::runnable(|| Twice(Waiter::default()));
+}
+
+#[test]
 fn a_shutdown_gives_up_at_its_deadline() {
     let waiter = Waiter::default();
     waiter.life.step(Step::Start).unwrap();

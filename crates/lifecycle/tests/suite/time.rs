@@ -12,7 +12,7 @@ use std::{
 
 use ebbtide_lifecycle::{
     Reason, Trigger,
-    time::{Clock, Deadline, Participant, Rest, SystemClock, ThreadTimer, Timer, VirtualClock},
+    time::{Clock, Deadline, Look, Participant, Rest, SystemClock, ThreadTimer, Timer, VirtualClock},
 };
 use futures_lite::future::{block_on, or, zip};
 
@@ -351,31 +351,69 @@ mod virtual_clock {
     }
 
     #[test]
-    fn threads_that_sleep_in_turn_take_turns() {
-        const ROUNDS: u32 = 200;
+    fn every_thread_wakes_at_its_very_time() {
+        const THREADS: u32 = 4;
+        for seed in 0..60 {
+            let clock = VirtualClock::new();
+            let start = clock.now();
+            // Each has joined the clock when it is polled first, so none can be alone.
+            let gathering = Barrier::new(THREADS as usize);
+            thread::scope(|scope| {
+                for thread in 0..THREADS {
+                    let (clock, gathering) = (&clock, &gathering);
+                    scope.spawn(move || {
+                        clock.block_on(async {
+                            gathering.wait();
+                            let mut at = start;
+                            for round in 0..30 {
+                                at += (1 + (thread * 7 + round * 3 + seed) % 5) * SECOND;
+                                clock.sleep_until(at).await;
+                                assert_eq!(clock.now(), at, "time went on before all had been woken");
+                            }
+                        });
+                    });
+                }
+            });
+        }
+    }
+
+    #[test]
+    fn those_whom_a_jump_wakes_come_before_the_next_jump() {
+        /// The waker of the first of two sleepers that are due together: while it runs, the other one's loop
+        /// looks, and does not see its own sleeper woken yet.
+        struct Looks(Mutex<Participant>, Mutex<Option<Look>>);
+        impl Wake for Looks {
+            fn wake(self: Arc<Self>) {
+                let look = self.0.lock().unwrap().look();
+                *self.1.lock().unwrap() = Some(look);
+            }
+        }
+
         let clock = VirtualClock::new();
         let start = clock.now();
-        let log = Mutex::new(Vec::new());
-        // Each has joined the clock when it is polled first, so neither can be alone.
-        let gathering = &Barrier::new(2);
-        thread::scope(|scope| {
-            for offset in [0, 1] {
-                let (clock, log) = (&clock, &log);
-                scope.spawn(move || {
-                    clock.block_on(async {
-                        gathering.wait();
-                        for round in 0..ROUNDS {
-                            clock.sleep_until(start + (2 * round + offset + 1) * SECOND).await;
-                            log.lock().unwrap().push(clock.now());
-                        }
-                    });
-                });
-            }
-        });
-        let log = log.into_inner().unwrap();
-        assert_eq!(log.len(), 2 * ROUNDS as usize);
-        assert!(log.is_sorted(), "nobody's time came before an earlier one had been seen");
-        assert_eq!(clock.now(), start + 2 * ROUNDS * SECOND);
+        let looks = Looks(Mutex::new(clock.join(Waker::noop().clone())), Mutex::default());
+        let looks = Arc::new(looks);
+        let mut jumper = clock.join(Waker::noop().clone());
+        let waker = Waker::from(looks.clone());
+        let mut sleeps = [SECOND, SECOND, 2 * SECOND].map(|after| clock.sleep_until(start + after));
+        assert!(Pin::new(&mut sleeps[0]).poll(&mut Context::from_waker(&waker)).is_pending());
+        for sleep in &mut sleeps[1..] {
+            assert!(poll_with(&Wakes::new(), sleep).is_pending());
+        }
+
+        let look = jumper.look();
+        assert_eq!(jumper.rest(look, None), Rest::Wait);
+        let look = looks.0.lock().unwrap().look();
+        assert_eq!(looks.0.lock().unwrap().rest(look, None), Rest::Wait);
+        let look = jumper.look();
+        assert_eq!(jumper.rest(look, None), Rest::Look);
+        assert_eq!(clock.now(), start + SECOND);
+
+        let stale = looks.1.lock().unwrap().take().unwrap();
+        assert_eq!(looks.0.lock().unwrap().rest(stale, None), Rest::Wait);
+        let look = jumper.look();
+        assert_eq!(jumper.rest(look, None), Rest::Wait, "the other one has to look again first");
+        assert_eq!(clock.now(), start + SECOND);
     }
 
     #[test]

@@ -1,4 +1,5 @@
 use std::{
+    cell::Cell,
     future::Future,
     pin::Pin,
     sync::Arc,
@@ -10,7 +11,7 @@ use std::{
 use ebbtide_lifecycle::{
     Gate, Lifecycle, Reason, State, Step, Stopped, Stopping, Trigger,
     time::{Clock, Deadline, SystemClock, Timer, VirtualClock},
-    wait::{Elapsed, Wait, Watch},
+    wait::{Bell, Elapsed, Wait, Watch},
 };
 
 use crate::{Orphan, Panics, Wakes, poll_with};
@@ -218,4 +219,26 @@ fn a_blocking_wait_outlives_a_park_of_its_own_thread() {
         Poll::Pending
     });
     assert_eq!(Stopping::future(stop).wait(), Stopped::Clean);
+}
+
+#[test]
+fn a_wait_with_a_deadline_takes_a_last_look() {
+    /// There from the third look on, with nobody rung for.
+    #[derive(Default)]
+    struct Late(Cell<u32>, Bell);
+    impl Watch for Late {
+        type Seen = ();
+        fn look(&self) -> Option<()> {
+            self.0.set(self.0.get() + 1);
+            (self.0.get() > 2).then_some(())
+        }
+        fn bell(&self) -> &Bell {
+            &self.1
+        }
+    }
+
+    let clock = VirtualClock::new();
+    let now = Deadline::at(clock.now());
+    assert!(clock.block_on(Wait::new(Late::default()).by(&clock, now)).is_ok());
+    assert!(Wait::new(Late::default()).wait_by(now).is_ok());
 }
