@@ -138,6 +138,62 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         to: "let before = self.word.fetch_sub(HANDLE, Ordering::Relaxed);",
         caught_by: "the_last_permit_may_outlive_the_last_handle",
     },
+    Mutant {
+        name: "relaxed-put",
+        folder: "reactor",
+        file: "src/inbox.rs",
+        from: "match self.word.compare_exchange_weak(word, next, Ordering::Release, Ordering::Relaxed) {\n                Ok(_) if word & ARMED",
+        to: "match self.word.compare_exchange_weak(word, next, Ordering::Relaxed, Ordering::Relaxed) {\n                Ok(_) if word & ARMED",
+        caught_by: "what_is_accepted_runs_in_order_and_what_is_refused_comes_back",
+    },
+    Mutant {
+        name: "take-that-opens",
+        folder: "reactor",
+        file: "src/inbox.rs",
+        from: "self.word.fetch_and(MARKS & !ARMED, Ordering::Acquire)",
+        to: "self.word.swap(0, Ordering::Acquire)",
+        caught_by: "what_is_accepted_runs_in_order_and_what_is_refused_comes_back",
+    },
+    Mutant {
+        name: "take-newest-first",
+        folder: "reactor",
+        file: "src/inbox.rs",
+        from: "next.store(oldest.map_or(ptr::null_mut(), NonNull::as_ptr), Ordering::Relaxed);\n            oldest = Some(link);",
+        to: "oldest = oldest.or(Some(link));",
+        caught_by: "what_is_accepted_runs_in_order_and_what_is_refused_comes_back",
+    },
+    Mutant {
+        name: "arm-by-store",
+        folder: "reactor",
+        file: "src/inbox.rs",
+        from: "&& self.word.compare_exchange(word, word | ARMED, Ordering::Relaxed, Ordering::Relaxed).is_ok()",
+        to: "&& {\n                self.word.store(word | ARMED, Ordering::Relaxed);\n                true\n            }",
+        caught_by: "two_posters_wake_a_loop_that_goes_to_sleep",
+    },
+    Mutant {
+        name: "put-without-wake",
+        folder: "reactor",
+        file: "src/inbox.rs",
+        from: "Ok(_) if word & ARMED != 0 => return Ok(Wake::Needed),",
+        to: "Ok(_) if word & ARMED != 0 => return Ok(Wake::Needless),",
+        caught_by: "two_posters_wake_a_loop_that_goes_to_sleep",
+    },
+    Mutant {
+        name: "die-with-a-full-inbox",
+        folder: "reactor",
+        file: "src/inbox.rs",
+        from: "while word & !MARKS == 0 {\n            // AcqRel",
+        to: "while word & DEAD == 0 {\n            // AcqRel",
+        caught_by: "a_wake_up_that_a_dead_inbox_refuses_is_told",
+    },
+    Mutant {
+        name: "open-a-sealed-inbox",
+        folder: "reactor",
+        file: "src/inbox.rs",
+        from: "while word & SEALED == 0 {",
+        to: "while word & DEAD == 0 {",
+        caught_by: "a_stop_during_the_start_keeps_the_inbox_shut",
+    },
 ];
 
 /// A broken model may run for ever: it is then not caught.
@@ -154,7 +210,7 @@ pub(crate) fn run() -> Result<(), String> {
 
 impl Mutant {
     fn is_caught(&self) -> Result<(), String> {
-        let copy = self.copy()?;
+        let copy = Self::copy()?;
         self.break_in(&copy)?;
         let test = |args: &str| {
             let mut test = cargo(&format!("test --quiet --release --package {}", package(self.folder)));
@@ -177,17 +233,16 @@ impl Mutant {
         Ok(())
     }
 
-    /// A workspace of its own with only the crate in it.
-    fn copy(&self) -> Result<PathBuf, String> {
+    /// A workspace of its own, with the product's crates in it.
+    fn copy() -> Result<PathBuf, String> {
         let copy = root().join("target/mutants");
         if copy.exists() {
             fs::remove_dir_all(&copy).map_err(|error| error.to_string())?;
         }
-        let inside = format!("crates/{}", self.folder);
-        copy_folder(&root().join(&inside), &copy.join(&inside))?;
+        copy_folder(&root().join("crates"), &copy.join("crates"))?;
         let manifest = read(root().join("Cargo.toml"))?;
         let lines = manifest.lines().map(|line| match line.split(' ').next() {
-            Some("members") => format!("members = [{inside:?}]"),
+            Some("members") => "members = [\"crates/*\"]".to_owned(),
             Some("default-members") => String::new(),
             _ => line.to_owned(),
         });

@@ -220,7 +220,8 @@ fn a_second_run_is_refused(runnable: &impl Runnable) {
         // On a thread of its own, because one that is not refused runs until the shutdown.
         thread::scope(|scope| {
             let second = scope.spawn(|| runnable.run().is_err());
-            for _ in 0..YIELDS {
+            // One that is refused has ended soon; one that is not would go on until the shutdown.
+            for _ in (0..YIELDS * YIELDS).take_while(|_| !second.is_finished()) {
                 thread::yield_now();
             }
             let running = runnable.is_running();

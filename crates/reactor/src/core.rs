@@ -1,0 +1,377 @@
+//! The loop itself: what only its own thread touches, and how it turns.
+//!
+//! A turn takes what came in, runs up to a budget of what is ready, and then looks at the clock. When nothing
+//! is ready it sleeps, until the next timer or until something comes in.
+
+use std::{
+    cell::{Cell, RefCell},
+    panic::{AssertUnwindSafe, Location, catch_unwind},
+    ptr,
+    sync::Arc,
+    task::Waker,
+    thread,
+    time::{Duration, Instant},
+};
+
+use ebbtide_lifecycle::{
+    Balance, Book, Entry, Outcome,
+    blame::{Activity, Origin, Straggler, Stragglers},
+    time::{Clock, Participant, Rest, SystemClock, VirtualClock},
+};
+
+use crate::{
+    run_queue::RunQueue,
+    shared::Shared,
+    task::{Roll, TaskRef},
+    wheel::{Key, Wheel},
+};
+
+thread_local! {
+    /// The loop that this thread is turning, if any. Set by [`Core::enter`] for as long as the loop is on the
+    /// stack.
+    static CURRENT: Cell<*const Core> = const { Cell::new(ptr::null()) };
+}
+
+pub(crate) struct Core {
+    shared: Arc<Shared>,
+    pub(crate) queue: RunQueue,
+    roll: Roll,
+    /// Borrowed only while no foreign code runs: wakers are taken out of it, and called or dropped after.
+    wheel: RefCell<Wheel>,
+    /// As `wheel`.
+    book: RefCell<Book>,
+    time: Time,
+    /// How many are run before the clock and the inbox are looked at again.
+    budget: u32,
+    /// The time of this turn, in nanoseconds since the loop's epoch.
+    stamp: Cell<u64>,
+    /// The future of `block_on` wants to be polled.
+    main_ready: Cell<bool>,
+    /// Tasks are dropped instead of polled, and none is accepted: the inner door is closed.
+    cancelling: Cell<bool>,
+    /// Wakers that are due, kept for their room.
+    due: RefCell<Vec<Waker>>,
+}
+
+/// Whose time the loop lives in.
+enum Time {
+    Real,
+    Virtual { clock: VirtualClock, participant: RefCell<Participant> },
+}
+
+/// What ends when the loop leaves its thread's stack: then the loop below it, if any, is the current one again.
+pub(crate) struct Entered {
+    below: *const Core,
+}
+
+impl Drop for Entered {
+    fn drop(&mut self) {
+        CURRENT.set(self.below);
+    }
+}
+
+impl Core {
+    pub(crate) fn new(shared: Arc<Shared>, clock: Option<VirtualClock>, budget: u32) -> Self {
+        shared.set_thread(thread::current());
+        let time = match clock {
+            None => Time::Real,
+            Some(clock) => {
+                let asked = Waker::from(Arc::new(Asked(shared.clone())));
+                Time::Virtual { participant: RefCell::new(clock.join(asked)), clock }
+            }
+        };
+        Self {
+            queue: RunQueue::default(),
+            roll: Roll::default(),
+            wheel: RefCell::new(Wheel::new()),
+            book: RefCell::new(shared.ledger.book()),
+            time,
+            budget,
+            stamp: Cell::new(0),
+            main_ready: Cell::new(false),
+            cancelling: Cell::new(false),
+            due: RefCell::default(),
+            shared,
+        }
+    }
+
+    /// The loop that this thread is turning, if it is the one of `shared`.
+    #[inline]
+    pub(crate) fn current_of(shared: &Shared) -> Option<&Self> {
+        Self::current().filter(|core| ptr::eq(&*core.shared, shared))
+    }
+
+    /// The loop that this thread is turning.
+    #[inline]
+    pub(crate) fn current<'a>() -> Option<&'a Self> {
+        // SAFETY: it is set only while the core is borrowed by a function further down on this thread's stack,
+        // which is where every caller of this stands; none keeps what it gets beyond its own call.
+        unsafe { CURRENT.get().as_ref() }
+    }
+
+    /// Makes this the loop that the thread is turning, until what it gives is dropped; that must be before the
+    /// loop is.
+    #[must_use]
+    pub(crate) fn enter(&self) -> Entered {
+        Entered { below: CURRENT.replace(self) }
+    }
+
+    pub(crate) fn shared(&self) -> &Arc<Shared> {
+        &self.shared
+    }
+
+    pub(crate) fn now(&self) -> Instant {
+        match &self.time {
+            Time::Real => SystemClock.now(),
+            Time::Virtual { clock, .. } => clock.now(),
+        }
+    }
+
+    fn nanos(&self, at: Instant) -> u64 {
+        // 584 years: what is later is as good as never.
+        u64::try_from(at.saturating_duration_since(self.shared.epoch).as_nanos()).unwrap_or(u64::MAX)
+    }
+
+    pub(crate) fn stamp(&self) -> u64 {
+        self.stamp.get()
+    }
+
+    #[inline]
+    pub(crate) fn show(&self, site: &'static Location<'static>) {
+        self.shared.show(site);
+    }
+
+    pub(crate) fn main_is_ready(&self) {
+        self.main_ready.set(true);
+    }
+
+    pub(crate) fn take_main_ready(&self) -> bool {
+        self.main_ready.replace(false)
+    }
+
+    pub(crate) fn is_cancelling(&self) -> bool {
+        self.cancelling.get()
+    }
+
+    // ---- the books ----
+
+    pub(crate) fn count(&self, entry: Entry) {
+        self.book.borrow_mut().count(entry);
+    }
+
+    pub(crate) fn settle(&self, outcome: Outcome) {
+        self.book.borrow_mut().settle(outcome);
+    }
+
+    /// Puts a task on the roll, and books it as accepted, unless that was done before.
+    #[inline]
+    pub(crate) fn enrol(&self, task: TaskRef) {
+        if self.roll.enrol(task) {
+            self.count(Entry::Accepted);
+        }
+    }
+
+    pub(crate) fn strike(&self, task: TaskRef) {
+        self.roll.strike(task);
+    }
+
+    /// The sums of the ledger, with the tasks that are there.
+    pub(crate) fn balance(&self) -> Balance {
+        self.shared.ledger.balance(self.roll.len() as u64)
+    }
+
+    pub(crate) fn tasks(&self) -> usize {
+        self.roll.len()
+    }
+
+    pub(crate) fn timers(&self) -> usize {
+        self.wheel.borrow().len()
+    }
+
+    /// The tasks that are there, oldest first.
+    pub(crate) fn stragglers(&self) -> Stragglers {
+        let now = self.nanos(self.now());
+        let straggler = |task: TaskRef| {
+            let (activity, since) = match task.parked_since() {
+                Some(parked) => (Activity::Parked, parked),
+                None => (Activity::Queued, self.stamp.get()),
+            };
+            let age = Duration::from_nanos(now.saturating_sub(since));
+            Straggler::new(Origin::from(task.site()), activity, age).on(self.shared.name.clone())
+        };
+        self.roll.iter().map(straggler).collect()
+    }
+
+    // ---- timers ----
+
+    /// Whether `at` has come by the time of this turn: never too early, because the turn's time is not.
+    pub(crate) fn has_passed(&self, at: Instant) -> bool {
+        self.nanos(at) <= self.stamp.get()
+    }
+
+    pub(crate) fn arm(&self, at: Instant, waker: Waker) -> Key {
+        self.wheel.borrow_mut().insert(self.nanos(at), waker)
+    }
+
+    /// Changes who is woken by a timer. Gives the waker that is not needed any more: dropping it is the
+    /// caller's, outside of the borrow.
+    pub(crate) fn rearm(&self, key: Key, mut waker: Waker) -> Option<Waker> {
+        let mut wheel = self.wheel.borrow_mut();
+        let kept = wheel.waker(key)?;
+        std::mem::swap(kept, &mut waker);
+        Some(waker)
+    }
+
+    pub(crate) fn disarm(&self, key: Key) {
+        let waker = self.wheel.borrow_mut().remove(key);
+        drop(waker);
+    }
+
+    fn fire(&self) {
+        let mut due = self.due.take();
+        self.wheel.borrow_mut().advance(self.stamp.get(), &mut due);
+        for waker in due.drain(..) {
+            if let Err(panic) = catch_unwind(AssertUnwindSafe(|| waker.wake())) {
+                self.shared.panicked(Location::caller(), panic);
+            }
+        }
+        self.due.replace(due);
+    }
+
+    // ---- turning ----
+
+    /// Takes what came in, runs up to a budget of what is ready, and fires the timers that are due.
+    pub(crate) fn turn(&self) {
+        self.take_in();
+        for _ in 0..self.budget {
+            let Some(link) = self.queue.pop() else { break };
+            // SAFETY: the queue gave the link up; it lives until it is run.
+            let kind = unsafe { link.as_ref() }.kind;
+            // SAFETY: `run` is of the link's own kind.
+            unsafe { (kind.run)(link, self) };
+        }
+        self.stamp.set(self.nanos(self.now()));
+        self.shared.hide(self.stamp.get());
+        if self.timers() > 0 {
+            self.fire();
+        }
+    }
+
+    fn take_in(&self) {
+        if let Some(list) = self.shared.inbox.take() {
+            // SAFETY: the inbox gave the links up.
+            unsafe { self.queue.append(list) };
+        }
+    }
+
+    /// Whether there is nothing to do but for timers.
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.queue.is_empty() && self.shared.inbox.is_empty() && !self.main_ready.get()
+    }
+
+    /// Sleeps until a timer is due, something comes in, or `until`.
+    pub(crate) fn sleep(&self, until: Option<Instant>) {
+        if !self.is_quiet() {
+            return;
+        }
+        self.publish();
+        let look = self.wheel.borrow().next_look();
+        let look = look.and_then(|nanos| self.shared.epoch.checked_add(Duration::from_nanos(nanos)));
+        let until = [look, until].into_iter().flatten().min();
+        match &self.time {
+            Time::Real => self.park(until),
+            Time::Virtual { participant, .. } => self.rest(participant, until),
+        }
+    }
+
+    fn park(&self, until: Option<Instant>) {
+        if !self.shared.inbox.arm() {
+            return;
+        }
+        match until {
+            None => thread::park(),
+            Some(until) => thread::park_timeout(until.saturating_duration_since(SystemClock.now())),
+        }
+        self.shared.inbox.disarm();
+    }
+
+    fn rest(&self, participant: &RefCell<Participant>, until: Option<Instant>) {
+        loop {
+            let look = participant.borrow_mut().look();
+            if !self.is_quiet() || until.is_some_and(|until| self.now() >= until) {
+                return participant.borrow_mut().run();
+            }
+            let rest = participant.borrow_mut().rest(look, until);
+            if rest == Rest::Wait {
+                self.park(None);
+            }
+        }
+    }
+
+    // ---- ending ----
+
+    /// Runs all posts that were accepted, in order, and nothing else: a task that wakes itself cannot hold it up.
+    pub(crate) fn run_posts(&self) {
+        let tasks = RunQueue::default();
+        loop {
+            self.take_in();
+            let Some(link) = self.queue.pop() else { break };
+            // SAFETY: the queue gave the link up; it lives until it is run.
+            let kind = unsafe { link.as_ref() }.kind;
+            if kind.is_post {
+                // SAFETY: `run` is of the link's own kind.
+                unsafe { (kind.run)(link, self) };
+            } else {
+                // SAFETY: the link is in no list now, and lives as it did in the queue.
+                unsafe { tasks.push(link) };
+            }
+        }
+        while let Some(link) = tasks.pop() {
+            // SAFETY: as above.
+            unsafe { self.queue.push(link) };
+        }
+    }
+
+    /// Ends everything without running it: posts are abandoned, tasks dropped.
+    pub(crate) fn abandon_posts(&self) {
+        self.take_in();
+        while let Some(link) = self.queue.pop() {
+            // SAFETY: the queue gave the link up; it lives until it is abandoned.
+            let kind = unsafe { link.as_ref() }.kind;
+            // SAFETY: `abandon` is of the link's own kind.
+            unsafe { (kind.abandon)(link, self) };
+            self.take_in();
+        }
+    }
+
+    /// Closes the inner door and drops every task. Dropping one may wake others, or bring in what is then refused.
+    pub(crate) fn cancel_tasks(&self) {
+        self.cancelling.set(true);
+        loop {
+            self.abandon_posts();
+            let Some(task) = self.roll.newest() else { break };
+            task.drop_future(self);
+        }
+    }
+
+    /// Closes the inbox for everything, once nothing is in it.
+    pub(crate) fn die(&self) {
+        while !self.shared.inbox.die() {
+            self.abandon_posts();
+        }
+        self.publish();
+    }
+
+    fn publish(&self) {
+        self.shared.stats.set_in_flight(self.roll.len() as u64);
+    }
+}
+
+/// Wakes a loop that rests in virtual time, so that it looks again.
+struct Asked(Arc<Shared>);
+
+impl std::task::Wake for Asked {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
+    }
+}

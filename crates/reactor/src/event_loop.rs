@@ -1,0 +1,301 @@
+//! A loop with a thread of its own.
+
+use std::{
+    fmt, io,
+    ops::Deref,
+    sync::{Arc, Mutex, PoisonError},
+    thread::{self, JoinHandle},
+    time::Duration,
+};
+
+use ebbtide_lifecycle::{
+    Balance, Component, Illegal, Reason, State, Step, Stopped, Stopping,
+    blame::Stragglers,
+    time::{Clock, Deadline, SystemClock},
+};
+
+use crate::{
+    builder::{Builder, Plan},
+    core::Core,
+    handle::Handle,
+    shared::Shared,
+};
+
+/// How much longer than its deadline a stop is waited for: what the loop needs in order to drop its tasks.
+const GRACE: Duration = Duration::from_millis(100);
+
+/// A thread that turns a loop, from [`start`](EventLoop::start) to [`stop`](EventLoop::stop).
+///
+/// ```
+/// use ebbtide_reactor::EventLoop;
+///
+/// let events = EventLoop::new();
+/// assert!(events.post(|| unreachable!("refused")).is_err(), "not started yet");
+/// events.start()?;
+/// events.post(|| println!("on the loop")).expect("it runs");
+/// events.stop(); // everything that was accepted has run
+/// # Ok::<(), ebbtide_reactor::StartError>(())
+/// ```
+///
+/// It is a [`Handle`] to its own loop. Dropping it stops it, and waits for the thread, unless it is dropped on
+/// that very thread.
+pub struct EventLoop {
+    handle: Handle,
+    life: Arc<Life>,
+}
+
+/// What all who stop the loop share.
+struct Life {
+    shared: Arc<Shared>,
+    /// What the thread needs, until it is started.
+    plan: Mutex<Option<Plan>>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+    orders: Mutex<Orders>,
+}
+
+/// How the loop is to be stopped. Later orders may bring it forward, not back.
+#[derive(Clone, Copy)]
+struct Orders {
+    /// Until when tasks may go on. At once, if nobody says otherwise.
+    deadline: Option<Deadline>,
+    /// Posts are abandoned.
+    force: bool,
+}
+
+impl EventLoop {
+    /// A loop as it is by default, not started yet; see [`Builder`] for the choices there are.
+    #[must_use]
+    pub fn new() -> Self {
+        Builder::new().event_loop()
+    }
+
+    /// The choices there are.
+    #[must_use]
+    pub fn builder() -> Builder {
+        Builder::new()
+    }
+
+    pub(crate) fn with_plan(shared: Arc<Shared>, plan: Plan) -> Self {
+        let life = Life {
+            shared: shared.clone(),
+            plan: Mutex::new(Some(plan)),
+            thread: Mutex::new(None),
+            orders: Mutex::new(Orders { deadline: None, force: false }),
+        };
+        Self { handle: Handle { shared }, life: Arc::new(life) }
+    }
+
+    /// Starts the thread, and returns when the loop runs.
+    ///
+    /// # Errors
+    /// If it was started or stopped before, if it was stopped meanwhile, or if the system has no thread to
+    /// give; after that last one it is stopped.
+    pub fn start(&self) -> Result<(), StartError> {
+        let life = &self.life;
+        life.shared.life.step(Step::Start).map_err(StartError::Illegal)?;
+        let plan = lock(&life.plan).take().expect("a life is started once");
+        let spawned = {
+            // Held until the thread is there to be joined, so that no stop can miss it.
+            let mut thread = lock(&life.thread);
+            let run = {
+                let life = life.clone();
+                move || life.run(plan)
+            };
+            thread::Builder::new()
+                .name(life.shared.name.to_string())
+                .spawn(run)
+                .map(|handle| *thread = Some(handle))
+        };
+        if let Err(error) = spawned {
+            life.shared.inbox.seal();
+            // A stop that came meanwhile has taken the first of the two.
+            let _ = life.shared.life.step(Step::Stop);
+            let _ = life.shared.life.step(Step::End);
+            return Err(StartError::Thread(error));
+        }
+        match life.shared.life.reached(State::Running).wait() {
+            State::Running => Ok(()),
+            state => Err(StartError::Illegal(Illegal { step: Step::Ready, state })),
+        }
+    }
+
+    /// Stops the loop: what was accepted is run, in order; then the tasks are dropped, and whoever awaits one
+    /// gets an error.
+    ///
+    /// Callable from any thread, any number of times. It returns when the thread has ended; on the loop's own
+    /// thread it returns at once, and the loop ends after what it is running.
+    pub fn stop(&self) {
+        self.life.order(None, false);
+        self.life.wait();
+    }
+
+    /// Stops the loop, but first lets its tasks go on until none is left, or until `deadline`. Gives whether
+    /// they all came to their end.
+    ///
+    /// Callable as [`stop`](EventLoop::stop); on the loop's own thread it gives false.
+    pub fn stop_by(&self, deadline: Deadline) -> bool {
+        self.life.order(Some(deadline), false);
+        self.life.wait() && self.life.shared.ledger.balance(0).cancelled == 0
+    }
+
+    /// Stops the loop without running anything more: posts are abandoned, tasks dropped. Callable as
+    /// [`stop`](EventLoop::stop).
+    pub fn abort(&self) {
+        self.life.order(None, true);
+        self.life.wait();
+    }
+
+    /// Where the loop is in its life. A view: whether work is accepted is for the loop to say when it is brought.
+    #[must_use]
+    pub fn state(&self) -> State {
+        self.life.shared.life.state()
+    }
+
+    /// A handle that can go anywhere.
+    #[must_use]
+    pub fn handle(&self) -> Handle {
+        self.handle.clone()
+    }
+}
+
+impl Life {
+    /// The loop's thread.
+    fn run(&self, plan: Plan) {
+        let core = plan.core(self.shared.clone());
+        let entered = core.enter();
+        // Open before `Running` can be seen; a stop that came first has sealed it.
+        if self.shared.inbox.open() && self.shared.life.step(Step::Ready).is_ok() {
+            loop {
+                core.turn();
+                // Looked at after the turn, which may have taken in the nudge of a stop, and before sleeping.
+                if self.shared.life.state() >= State::Stopping {
+                    break;
+                }
+                core.sleep(None);
+            }
+            let deadline = || self.orders().deadline.map_or(Some(core.now()), Deadline::instant);
+            if self.orders().deadline.is_some() {
+                core.drive_until_empty(deadline);
+            }
+        }
+        drop(entered);
+        core.end(self.orders().force);
+        drop(core);
+        let ended = self.shared.life.step(Step::End);
+        debug_assert!(ended.is_ok(), "whoever ends was told to stop");
+    }
+
+    fn orders(&self) -> Orders {
+        *lock(&self.orders)
+    }
+
+    /// Closes the doors and tells the loop.
+    fn order(&self, deadline: Option<Deadline>, force: bool) {
+        self.shared.inbox.seal();
+        {
+            let mut orders = lock(&self.orders);
+            let first = self.shared.life.state() < State::Stopping;
+            orders.deadline = if first { deadline } else { orders.deadline.min(deadline) };
+            orders.force |= force;
+        }
+        // Whoever comes first takes the step. If that ends a loop that never ran, nobody else closes its inbox.
+        if self.shared.life.step(Step::Stop) == Ok(State::Stopped) {
+            let _ = self.shared.inbox.die();
+        }
+        self.shared.shutdown.fire(Reason::requested("the loop is stopped"));
+        self.shared.nudge();
+    }
+
+    /// Waits for the thread's end. Gives false on that thread itself.
+    fn wait(&self) -> bool {
+        if Core::current_of(&self.shared).is_some() {
+            return false;
+        }
+        self.shared.life.reached(State::Stopped).wait();
+        // Held while joining: whoever else waits returns when the thread has ended, and not before.
+        if let Some(thread) = lock(&self.thread).take() {
+            // The loop catches what its work panics with.
+            let _ = thread.join();
+        }
+        true
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Default for EventLoop {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Deref for EventLoop {
+    type Target = Handle;
+
+    fn deref(&self) -> &Handle {
+        &self.handle
+    }
+}
+
+impl Drop for EventLoop {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+impl Component for EventLoop {
+    fn stop(&self, deadline: Deadline, _reason: &Reason) -> Stopping {
+        let life = self.life.clone();
+        life.order(Some(deadline), false);
+        Stopping::blocking(move || {
+            let patience = deadline.instant().and_then(|at| at.max(SystemClock.now()).checked_add(GRACE));
+            let ended = life.shared.life.reached(State::Stopped);
+            let ended = ended.wait_by(patience.map_or(Deadline::never(), Deadline::at)).is_ok();
+            if ended && life.wait() && life.shared.ledger.balance(0).cancelled == 0 {
+                Stopped::Clean
+            } else {
+                Stopped::Overdue
+            }
+        })
+    }
+
+    fn balance(&self) -> Balance {
+        self.handle.balance()
+    }
+
+    fn stragglers(&self) -> Stragglers {
+        self.handle.stragglers()
+    }
+}
+
+impl fmt::Debug for EventLoop {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("EventLoop")
+            .field("name", &self.handle.name())
+            .field("state", &self.state())
+            .finish_non_exhaustive()
+    }
+}
+
+/// Why a loop did not start.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum StartError {
+    /// It was started or stopped before.
+    Illegal(Illegal),
+    /// The system has no thread to give.
+    Thread(io::Error),
+}
+
+impl fmt::Display for StartError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Illegal(illegal) => illegal.fmt(f),
+            Self::Thread(error) => write!(f, "cannot start the thread of the loop: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for StartError {}

@@ -1,0 +1,238 @@
+//! What other threads do with a loop: post, spawn, ask, stop.
+
+use std::{
+    fmt,
+    future::Future,
+    panic::Location,
+    sync::{Arc, mpsc},
+    time::{Duration, Instant},
+};
+
+use ebbtide_lifecycle::{
+    Balance, Entry, Reason, Refusal, Refused, Trigger, Triggered,
+    blame::Stragglers,
+    time::{Clock, SystemClock, Timer},
+    wait::Wait,
+};
+
+use crate::{
+    core::Core,
+    errand,
+    inbox::Door,
+    post::Post,
+    shared::Shared,
+    stats::ShutdownStats,
+    task::{self, Task},
+    time::Sleep,
+};
+
+/// How long an asker waits for the loop to answer before it makes do with what the loop has published.
+const PATIENCE: Duration = Duration::from_millis(50);
+
+/// A handle to a loop, for any thread. A clone is another handle to the same loop.
+#[derive(Clone)]
+pub struct Handle {
+    pub(crate) shared: Arc<Shared>,
+}
+
+impl Handle {
+    /// Queues `act` for the loop's next turn.
+    ///
+    /// Callable from any thread at any time. What one thread posts is run in the order posted.
+    ///
+    /// # Errors
+    /// Hands `act` back while the loop does not run: it will run, or it comes back.
+    #[track_caller]
+    pub fn post<F: FnOnce() + Send + 'static>(&self, act: F) -> Result<(), Refused<F>> {
+        let link = Post::boxed(Location::caller(), act);
+        if let Some(core) = Core::current_of(&self.shared) {
+            if !self.shared.inbox.is_shut() {
+                // SAFETY: the post lives until it is run, and is in no other list.
+                unsafe { core.queue.push(link) };
+                return Ok(());
+            }
+        // SAFETY: as above.
+        } else if let Ok(wake) = unsafe { self.shared.inbox.put(link, Door::Outer) } {
+            self.shared.wake(wake);
+            return Ok(());
+        }
+        self.shared.ledger.count(Entry::Refused);
+        // SAFETY: nobody accepted it, and it was made above out of an `F`.
+        Err(Refused { why: Refusal::Closed, work: unsafe { Post::take_back(link) } })
+    }
+
+    /// Spawns `future` on the loop.
+    ///
+    /// Callable from any thread at any time. Work on the loop itself may spawn until its tasks are dropped;
+    /// from outside it is accepted only while the loop runs.
+    ///
+    /// # Errors
+    /// Hands `future` back if it is not accepted.
+    #[track_caller]
+    pub fn spawn<F>(&self, future: F) -> Result<Task<F::Output>, Refused<F>>
+    where
+        F: Future + Send + 'static,
+        F::Output: Send + 'static,
+    {
+        if let Some(core) = Core::current_of(&self.shared) {
+            return spawn_on(core, future, Location::caller());
+        }
+        let task = task::new(future, self.shared.clone(), Location::caller());
+        // SAFETY: the loop's reference keeps the task alive until it is done and in no list.
+        match unsafe { self.shared.inbox.put(task.link(), Door::Outer) } {
+            Ok(wake) => {
+                self.shared.wake(wake);
+                Ok(Task::new(task))
+            }
+            Err(_shut) => {
+                self.shared.ledger.count(Entry::Refused);
+                // SAFETY: nobody accepted it, and it was made above out of an `F`.
+                Err(Refused { why: Refusal::Closed, work: unsafe { task::take_back(task) } })
+            }
+        }
+    }
+
+    /// What triggers the loop's shutdown, and tells of it.
+    #[must_use]
+    pub fn shutdown_handle(&self) -> ShutdownHandle {
+        ShutdownHandle { trigger: self.shared.shutdown.clone() }
+    }
+
+    /// Counters that outlive the loop.
+    #[must_use]
+    pub fn shutdown_stats(&self) -> ShutdownStats {
+        ShutdownStats { ledger: self.shared.ledger.clone(), counts: self.shared.stats.clone() }
+    }
+
+    /// The sums of the loop's ledger. If the loop does not answer, what is in flight is what it was when it
+    /// last slept.
+    #[must_use]
+    pub fn balance(&self) -> Balance {
+        self.ask(|core| core.balance())
+            .unwrap_or_else(|| self.shared.ledger.balance(self.shared.stats.in_flight()))
+    }
+
+    /// Who is on the loop. If the loop does not answer, what it is running at the moment: that is why.
+    #[must_use]
+    pub fn stragglers(&self) -> Stragglers {
+        self.ask(Core::stragglers).unwrap_or_else(|| {
+            let running: Stragglers = self.shared.running(self.now()).into_iter().collect();
+            let others = self.shared.stats.in_flight() as usize;
+            let others = others.saturating_sub(running.len());
+            running.and_untracked(others)
+        })
+    }
+
+    /// Asks the loop. Nothing if it has ended, or does not answer in time.
+    fn ask<T: Send + 'static>(&self, question: fn(&Core) -> T) -> Option<T> {
+        if let Some(core) = Core::current_of(&self.shared) {
+            return Some(question(core));
+        }
+        let (answer, answered) = mpsc::sync_channel(1);
+        errand::send(&self.shared, move |core| drop(answer.send(question(core))));
+        answered.recv_timeout(PATIENCE).ok()
+    }
+
+    /// The name of the loop.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.shared.name
+    }
+}
+
+/// Spawns on the loop whose thread this is.
+pub(crate) fn spawn_on<F: Future + 'static>(
+    core: &Core,
+    future: F,
+    site: &'static Location<'static>,
+) -> Result<Task<F::Output>, Refused<F>> {
+    if core.is_cancelling() {
+        core.count(Entry::Refused);
+        return Err(Refused { why: Refusal::Closed, work: future });
+    }
+    let task = task::new(future, core.shared().clone(), site);
+    core.enrol(task);
+    // SAFETY: the loop's reference keeps the task alive until it is done and in no list, and it is in none yet.
+    unsafe { core.queue.push(task.link()) };
+    Ok(Task::new(task))
+}
+
+/// Spawns `future`, which may stay on this thread for good, on the loop that runs here.
+///
+/// # Errors
+/// Hands `future` back if no loop runs here, or if it drops its tasks already.
+#[track_caller]
+pub fn spawn<F: Future + 'static>(future: F) -> Result<Task<F::Output>, Refused<F>> {
+    match Core::current() {
+        Some(core) => spawn_on(core, future, Location::caller()),
+        None => Err(Refused { why: Refusal::Closed, work: future }),
+    }
+}
+
+/// Lets others on the loop go first.
+pub async fn yield_now() {
+    let mut yielded = false;
+    std::future::poll_fn(|cx| {
+        if yielded {
+            return std::task::Poll::Ready(());
+        }
+        yielded = true;
+        cx.waker().wake_by_ref();
+        std::task::Poll::Pending
+    })
+    .await;
+}
+
+/// The clock of the loop: to be asked on its thread, elsewhere it gives the system's time.
+impl Clock for Handle {
+    fn now(&self) -> Instant {
+        Core::current_of(&self.shared).map_or_else(|| SystemClock.now(), Core::now)
+    }
+}
+
+impl Timer for Handle {
+    type Sleep = Sleep;
+
+    fn sleep_until(&self, at: Instant) -> Sleep {
+        Sleep::new(Some(at), Some(self.shared.clone()))
+    }
+}
+
+impl fmt::Debug for Handle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Handle").field("name", &self.shared.name).finish_non_exhaustive()
+    }
+}
+
+/// Triggers the shutdown of what runs on a loop, and tells of it. A clone is another handle to the same trigger.
+///
+/// It stops nothing by itself: the future of [`block_on`](crate::Runtime::block_on), and whoever else waits for
+/// the signal, comes to an end.
+#[derive(Clone, Debug)]
+pub struct ShutdownHandle {
+    trigger: Trigger,
+}
+
+impl ShutdownHandle {
+    /// Triggers the shutdown. Callable from any thread; the first call counts.
+    pub fn trigger(&self) {
+        self.trigger.fire(Reason::requested("shutdown handle"));
+    }
+
+    /// Whether the shutdown was triggered.
+    #[must_use]
+    pub fn is_shutdown(&self) -> bool {
+        self.trigger.is_triggered()
+    }
+
+    /// Waits until the shutdown is triggered. Any number may wait, also in tasks and on other threads.
+    pub fn signal(&self) -> Wait<Triggered> {
+        self.trigger.token().triggered()
+    }
+
+    /// The trigger itself: to fire it with a reason of one's own, or to hand out tokens.
+    #[must_use]
+    pub fn as_trigger(&self) -> &Trigger {
+        &self.trigger
+    }
+}

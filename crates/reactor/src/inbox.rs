@@ -1,0 +1,224 @@
+//! What other threads put into a loop: one word, a stack that is taken whole.
+//!
+//! Accepting, refusing, going to sleep, waking and stopping all happen on the same word, so they need no fence
+//! between them and cannot contradict each other. The word is the address of the newest [`Link`], with four
+//! marks in its low bits. Taking the stack turns it round, so that links come out in the order in which they
+//! went in. Its parents are folly's `AtomicNotificationQueue` and the intrusive stack of R. K. Treiber.
+//!
+//! | mark | set by | while it is set |
+//! |---|---|---|
+//! | `ARMED` | the loop, if nothing is in it, before it sleeps | who puts something in clears it and wakes the loop |
+//! | `SHUT` | a loop that does not run yet, or any more | what comes from outside is refused |
+//! | `SEALED` | a stop | `SHUT` stays |
+//! | `DEAD` | the loop, if nothing is in it, as the last it does | everything is refused |
+
+use std::ptr::{self, NonNull};
+
+use crate::{
+    core::Core,
+    sync::{AtomicPtr, AtomicUsize, Ordering},
+};
+
+const ARMED: usize = 1;
+const SHUT: usize = 1 << 1;
+const SEALED: usize = 1 << 2;
+const DEAD: usize = 1 << 3;
+const MARKS: usize = ARMED | SHUT | SEALED | DEAD;
+
+/// One thing in an inbox: the head of a task or of a posted closure. Aligned so that its address leaves room
+/// for the marks.
+#[derive(Debug)]
+#[repr(C, align(16))]
+pub struct Link {
+    /// The one that was put in before it, in an inbox; the one that is run after it, in a run queue. Written by
+    /// whoever puts it in, read by the loop.
+    pub(crate) next: AtomicPtr<Link>,
+    pub(crate) kind: &'static Kind,
+}
+
+/// What can be done with a link. Each takes the link's part in the inbox or the run queue with it.
+#[derive(Debug)]
+pub struct Kind {
+    /// Runs it, on the loop's thread.
+    pub(crate) run: unsafe fn(NonNull<Link>, &Core),
+    /// Ends it without running it, on the loop's thread: a forced stop.
+    pub(crate) abandon: unsafe fn(NonNull<Link>, &Core),
+    /// Frees it, on any thread: what is left in the inbox of a loop that never ran.
+    pub(crate) discard: unsafe fn(NonNull<Link>),
+    /// Whether it is work that a plain stop still runs.
+    pub(crate) is_post: bool,
+}
+
+impl Link {
+    pub(crate) fn new(kind: &'static Kind) -> Self {
+        Self { next: AtomicPtr::new(ptr::null_mut()), kind }
+    }
+
+    /// A link that leads to nothing, for models of the inbox alone.
+    #[cfg(loom)]
+    #[must_use]
+    pub fn inert() -> Self {
+        unsafe fn never(_: NonNull<Link>, _: &Core) {
+            unreachable!("a model has no loop")
+        }
+        const INERT: &Kind = &Kind { run: never, abandon: never, discard: |_| (), is_post: false };
+        Self::new(INERT)
+    }
+
+    /// The one after it in the list that [`Inbox::take`] gave.
+    #[cfg(loom)]
+    #[must_use]
+    pub fn next(&self) -> Option<NonNull<Self>> {
+        NonNull::new(self.next.load(Ordering::Relaxed))
+    }
+}
+
+/// Where a link comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Door {
+    /// New work from outside: refused once the inbox is shut.
+    Outer,
+    /// A wake-up of work that is inside, or something that it needs in order to end: refused only by a dead inbox.
+    Inner,
+}
+
+/// The inbox of a loop.
+#[derive(Debug)]
+pub struct Inbox {
+    word: AtomicUsize,
+}
+
+/// Whether the loop has to be woken.
+#[must_use]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wake {
+    /// It was about to sleep, or asleep. Only one who puts something in is told so.
+    Needed,
+    /// It is awake, or somebody else wakes it.
+    Needless,
+}
+
+/// Refused: the link was not put in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Refused;
+
+impl Inbox {
+    /// An empty inbox, `shut` or not.
+    #[must_use]
+    pub fn new(shut: bool) -> Self {
+        Self { word: AtomicUsize::new(if shut { SHUT } else { 0 }) }
+    }
+
+    /// Puts `link` in. Callable from any thread.
+    ///
+    /// # Errors
+    /// If the inbox is closed for those who come through `door`.
+    ///
+    /// # Safety
+    /// If it is accepted, `link` must live until the loop has taken it out, and be in no other list meanwhile.
+    #[inline]
+    pub unsafe fn put(&self, link: NonNull<Link>, door: Door) -> Result<Wake, Refused> {
+        let closed = if door == Door::Outer { SHUT | DEAD } else { DEAD };
+        let address = link.as_ptr().expose_provenance();
+        let mut word = self.word.load(Ordering::Relaxed);
+        loop {
+            if word & closed != 0 {
+                return Err(Refused);
+            }
+            // SAFETY: nobody but us knows of the link until the exchange below succeeds; by the caller's word
+            // it lives.
+            let link = unsafe { link.as_ref() };
+            link.next.store(ptr::with_exposed_provenance_mut(word & !MARKS), Ordering::Relaxed);
+            // Release: the link and all that it leads to, to the loop that takes it out.
+            let next = address | (word & MARKS & !ARMED);
+            match self.word.compare_exchange_weak(word, next, Ordering::Release, Ordering::Relaxed) {
+                Ok(_) if word & ARMED != 0 => return Ok(Wake::Needed),
+                Ok(_) => return Ok(Wake::Needless),
+                Err(seen) => word = seen,
+            }
+        }
+    }
+
+    /// Takes everything out, the oldest first. For the loop alone.
+    #[inline]
+    pub fn take(&self) -> Option<NonNull<Link>> {
+        if self.word.load(Ordering::Relaxed) & !MARKS == 0 {
+            return None;
+        }
+        // Acquire: the links, and all that they lead to. The marks stay, but that of a sleeper: he is awake.
+        let word = self.word.fetch_and(MARKS & !ARMED, Ordering::Acquire);
+        let mut newest = NonNull::new(ptr::with_exposed_provenance_mut::<Link>(word & !MARKS));
+        let mut oldest = None::<NonNull<Link>>;
+        while let Some(link) = newest {
+            // SAFETY: by the word of whoever put it in, the link lives until it is taken out, which is now.
+            let next = unsafe { &link.as_ref().next };
+            newest = NonNull::new(next.load(Ordering::Relaxed));
+            next.store(oldest.map_or(ptr::null_mut(), NonNull::as_ptr), Ordering::Relaxed);
+            oldest = Some(link);
+        }
+        oldest
+    }
+
+    /// Says that the loop is about to sleep; it must then [disarm](Inbox::disarm) when it wakes. Gives false if
+    /// there is something in it. For the loop alone.
+    #[must_use]
+    pub fn arm(&self) -> bool {
+        let word = self.word.load(Ordering::Relaxed);
+        // Relaxed: whoever clears the mark publishes with its own exchange; the loop publishes nothing by
+        // sleeping.
+        word & !MARKS == 0
+            && self.word.compare_exchange(word, word | ARMED, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+    }
+
+    /// Says that the loop is awake. For the loop alone.
+    pub fn disarm(&self) {
+        self.word.fetch_and(!ARMED, Ordering::Relaxed);
+    }
+
+    /// Lets those in who come from outside. Gives false if a stop came first.
+    pub fn open(&self) -> bool {
+        let mut word = self.word.load(Ordering::Relaxed);
+        while word & SEALED == 0 {
+            // Release: the loop as it was set up, to whoever is accepted by it.
+            match self.word.compare_exchange_weak(word, word & !SHUT, Ordering::Release, Ordering::Relaxed) {
+                Ok(_) => return true,
+                Err(seen) => word = seen,
+            }
+        }
+        false
+    }
+
+    /// Keeps those out who come from outside, for good.
+    pub fn seal(&self) {
+        // AcqRel: what was done before, to those whom it refuses; and what they had put in, to us.
+        self.word.fetch_or(SHUT | SEALED, Ordering::AcqRel);
+    }
+
+    /// Whether those from outside are kept out.
+    #[must_use]
+    pub fn is_shut(&self) -> bool {
+        self.word.load(Ordering::Acquire) & SHUT != 0
+    }
+
+    /// Whether nothing is in it.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.word.load(Ordering::Relaxed) & !MARKS == 0
+    }
+
+    /// Refuses everything from now on, unless something is in it: then gives false. For the loop alone, as the
+    /// last that it does.
+    #[must_use]
+    pub fn die(&self) -> bool {
+        let mut word = self.word.load(Ordering::Relaxed);
+        while word & !MARKS == 0 {
+            // AcqRel: the last that the loop did, to those whom it refuses.
+            let dead = word | SHUT | SEALED | DEAD;
+            match self.word.compare_exchange_weak(word, dead, Ordering::AcqRel, Ordering::Relaxed) {
+                Ok(_) => return true,
+                Err(seen) => word = seen,
+            }
+        }
+        false
+    }
+}

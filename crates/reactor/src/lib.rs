@@ -1,0 +1,48 @@
+//! A single-threaded executor with timers that stops by contract.
+//!
+//! What it accepted it runs, hands back or names; what it refused never runs. Drive a [`Runtime`] with your own
+//! thread, or give an [`EventLoop`] one.
+//!
+//! ```
+//! use ebbtide_reactor::Runtime;
+//!
+//! let mut runtime = Runtime::new();
+//! assert_eq!(runtime.block_on(async { 1 + 1 }), 2);
+//! ```
+//!
+//! # Reading order
+//! 1. [`Runtime`] and [`EventLoop`]: the two ways to drive a loop. [`Handle`]: what other threads do with it.
+//! 2. `inbox`: how work comes in, and how it is refused, in one word. `core`: how the loop turns, sleeps and ends.
+//! 3. [`Task`] and `task::cell`: the memory of a task. `wheel` and [`Sleep`]: timers.
+
+mod builder;
+mod core;
+mod errand;
+mod event_loop;
+mod handle;
+mod hook;
+#[cfg(not(loom))]
+#[expect(unreachable_pub, reason = "public for the models, under loom")]
+mod inbox;
+#[cfg(loom)]
+pub mod inbox;
+mod post;
+mod run_queue;
+mod runtime;
+mod shared;
+mod stats;
+mod sync;
+mod task;
+mod time;
+mod wheel;
+
+pub use self::{
+    builder::Builder,
+    event_loop::{EventLoop, StartError},
+    handle::{Handle, ShutdownHandle, spawn, yield_now},
+    hook::PanicReport,
+    runtime::{QuiesceTimeout, Runtime},
+    stats::{ShutdownStats, StatsSnapshot},
+    task::{JoinError, Task},
+    time::{Interval, Missed, Sleep, interval, now, sleep, sleep_until},
+};

@@ -1,0 +1,64 @@
+//! What is ready to run, in the order in which it became so: a list through the links themselves.
+
+use std::{cell::Cell, ptr, ptr::NonNull};
+
+use crate::{inbox::Link, sync::Ordering};
+
+/// The ready list of a loop. On its thread only.
+#[derive(Debug, Default)]
+pub(crate) struct RunQueue {
+    /// The next to run.
+    head: Cell<Option<NonNull<Link>>>,
+    /// The last to run. Meaningful only while there is a head.
+    tail: Cell<Option<NonNull<Link>>>,
+}
+
+impl RunQueue {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.head.get().is_none()
+    }
+
+    /// Puts `link` at the end.
+    ///
+    /// # Safety
+    /// The link lives until it is popped, and is in no other list meanwhile.
+    #[inline]
+    pub(crate) unsafe fn push(&self, link: NonNull<Link>) {
+        // SAFETY: by the caller's word the link lives, and is ours.
+        unsafe { link.as_ref() }.next.store(ptr::null_mut(), Ordering::Relaxed);
+        self.attach(link);
+        self.tail.set(Some(link));
+    }
+
+    /// Puts a list at the end, as [`Inbox::take`](crate::inbox::Inbox::take) gives it.
+    ///
+    /// # Safety
+    /// As [`push`](RunQueue::push), for each link of the list.
+    pub(crate) unsafe fn append(&self, list: NonNull<Link>) {
+        self.attach(list);
+        let mut last = list;
+        // SAFETY: by the caller's word every link of the list lives.
+        while let Some(next) = NonNull::new(unsafe { last.as_ref() }.next.load(Ordering::Relaxed)) {
+            last = next;
+        }
+        self.tail.set(Some(last));
+    }
+
+    fn attach(&self, list: NonNull<Link>) {
+        match self.tail.get().filter(|_| self.head.get().is_some()) {
+            None => self.head.set(Some(list)),
+            // SAFETY: the tail of a queue with a head has not been popped, so it lives.
+            Some(tail) => unsafe { tail.as_ref() }.next.store(list.as_ptr(), Ordering::Relaxed),
+        }
+    }
+
+    /// Takes the next to run.
+    #[inline]
+    pub(crate) fn pop(&self) -> Option<NonNull<Link>> {
+        let link = self.head.get()?;
+        // SAFETY: it has not been popped before now, so it lives.
+        let next = unsafe { link.as_ref() }.next.load(Ordering::Relaxed);
+        self.head.set(NonNull::new(next));
+        Some(link)
+    }
+}

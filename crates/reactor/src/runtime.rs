@@ -1,0 +1,230 @@
+//! A loop that is driven by the thread that owns it.
+
+use std::{
+    fmt,
+    future::Future,
+    panic::Location,
+    pin::pin,
+    task::{Context, Poll, Waker},
+    thread,
+    time::{Duration, Instant},
+};
+
+use ebbtide_lifecycle::{Entry, Refusal, Refused, Step, blame::Stragglers};
+
+use crate::{
+    builder::Builder,
+    core::Core,
+    handle::{Handle, ShutdownHandle, spawn_on},
+    stats::ShutdownStats,
+    task::Task,
+};
+
+/// A single-threaded executor with timers, driven by the thread that owns it; running from the start.
+///
+/// ```
+/// use std::time::Duration;
+/// use ebbtide_reactor::{Runtime, sleep, spawn};
+///
+/// let mut runtime = Runtime::new();
+/// let answer = runtime.block_on(async {
+///     let task = spawn(async { sleep(Duration::from_millis(1)).await; 42 }).expect("the loop runs");
+///     task.await
+/// });
+/// assert_eq!(answer.unwrap(), 42);
+/// runtime.shutdown_quiesce(Duration::from_secs(1))?;
+/// # Ok::<(), ebbtide_reactor::QuiesceTimeout>(())
+/// ```
+///
+/// Dropping it stops it: posts that were accepted are run, tasks are dropped and counted as cancelled, and
+/// whoever awaits one gets an error. A drop during a panic runs nothing: the posts are then counted as
+/// abandoned.
+pub struct Runtime {
+    /// Boxed, because this thread's "current loop" points at it while it turns.
+    core: Box<Core>,
+}
+
+impl Default for Runtime {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Runtime {
+    /// A runtime as it is by default; see [`Builder`] for the choices there are.
+    #[must_use]
+    pub fn new() -> Self {
+        Builder::new().runtime()
+    }
+
+    /// The choices there are.
+    #[must_use]
+    pub fn builder() -> Builder {
+        Builder::new()
+    }
+
+    pub(crate) fn with_core(core: Core) -> Self {
+        for step in [Step::Start, Step::Ready] {
+            core.shared().life.step(step).expect("a new life takes its first steps");
+        }
+        Self { core: Box::new(core) }
+    }
+
+    /// Runs `future` on this thread, and the tasks of this runtime beside it, until the future ends. What it
+    /// panics with goes on to the caller.
+    ///
+    /// Tasks that are still there stay, and go on with the next `block_on`. Inside another loop it works, but
+    /// holds that one up.
+    pub fn block_on<F: Future>(&mut self, future: F) -> F::Output {
+        let mut future = pin!(future);
+        let core = &*self.core;
+        let _entered = core.enter();
+        let waker = Waker::from(core.shared().clone());
+        let mut cx = Context::from_waker(&waker);
+        core.main_is_ready();
+        loop {
+            if core.take_main_ready()
+                && let Poll::Ready(output) = future.as_mut().poll(&mut cx)
+            {
+                return output;
+            }
+            core.turn();
+            core.sleep(None);
+        }
+    }
+
+    /// Spawns a future, which stays on this thread.
+    ///
+    /// # Errors
+    /// Hands `future` back once the runtime has been told to stop.
+    #[track_caller]
+    pub fn spawn<F: Future + 'static>(&self, future: F) -> Result<Task<F::Output>, Refused<F>> {
+        if self.core.shared().inbox.is_shut() {
+            self.core.count(Entry::Refused);
+            return Err(Refused { why: Refusal::Closed, work: future });
+        }
+        spawn_on(&self.core, future, Location::caller())
+    }
+
+    /// A handle for other threads.
+    #[must_use]
+    pub fn handle(&self) -> Handle {
+        Handle { shared: self.core.shared().clone() }
+    }
+
+    /// What triggers the shutdown of what runs here, and tells of it.
+    #[must_use]
+    pub fn shutdown_handle(&self) -> ShutdownHandle {
+        self.handle().shutdown_handle()
+    }
+
+    /// Counters that outlive the runtime.
+    #[must_use]
+    pub fn shutdown_stats(&self) -> ShutdownStats {
+        self.handle().shutdown_stats()
+    }
+
+    /// Closes the intake, and drives tasks and timers until no task remains and everything that was accepted
+    /// has run.
+    ///
+    /// There is no default for `timeout`: how long work may take to come to an end is for the program to say.
+    /// Tasks may spawn others meanwhile. Handles that are held elsewhere hold nothing up.
+    ///
+    /// # Errors
+    /// [`QuiesceTimeout`] with what is left. It can be called again, with more time.
+    pub fn shutdown_quiesce(&mut self, timeout: Duration) -> Result<(), QuiesceTimeout> {
+        let core = &*self.core;
+        core.shared().inbox.seal();
+        let _entered = core.enter();
+        let until = core.now().checked_add(timeout);
+        if core.drive_until_empty(|| until) {
+            return Ok(());
+        }
+        Err(QuiesceTimeout {
+            tasks: core.tasks(),
+            timers: core.timers(),
+            undrained: !core.is_quiet(),
+            stragglers: core.stragglers(),
+        })
+    }
+}
+
+impl Drop for Runtime {
+    fn drop(&mut self) {
+        let core = &*self.core;
+        core.shared().inbox.seal();
+        // Of a life that has been stopped before, nothing is left to step to.
+        let _ = core.shared().life.step(Step::Stop);
+        core.end(thread::panicking());
+        let _ = core.shared().life.step(Step::End);
+    }
+}
+
+impl fmt::Debug for Runtime {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Runtime")
+            .field("name", &self.core.shared().name)
+            .field("tasks", &self.core.tasks())
+            .finish_non_exhaustive()
+    }
+}
+
+/// Work was left when the time of [`Runtime::shutdown_quiesce`] was over.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct QuiesceTimeout {
+    /// How many tasks are left.
+    pub tasks: usize,
+    /// How many timers are pending.
+    pub timers: usize,
+    /// Whether anything is ready to run, or has come in and was not looked at.
+    pub undrained: bool,
+    /// The tasks that are left, oldest first.
+    pub stragglers: Stragglers,
+}
+
+impl fmt::Display for QuiesceTimeout {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ready = if self.undrained { ", more to run" } else { "" };
+        write!(
+            f,
+            "not quiet in time: {} tasks, {} timers{ready}; {}",
+            self.tasks, self.timers, self.stragglers
+        )
+    }
+}
+
+impl std::error::Error for QuiesceTimeout {}
+
+impl Core {
+    /// Turns until no task is left and everything that came in has run, or until what `until` says. Gives
+    /// whether it got there.
+    pub(crate) fn drive_until_empty(&self, until: impl Fn() -> Option<Instant>) -> bool {
+        loop {
+            self.turn();
+            if self.tasks() == 0 && self.is_quiet() {
+                return true;
+            }
+            let until = until();
+            if until.is_some_and(|until| self.now() >= until) {
+                return false;
+            }
+            self.sleep(until);
+        }
+    }
+
+    /// Ends the loop: runs the posts that were accepted, or abandons them, drops the tasks, and closes for good.
+    pub(crate) fn end(&self, abandon: bool) {
+        let _entered = self.enter();
+        if !abandon {
+            self.run_posts();
+        }
+        self.cancel_tasks();
+        self.die();
+        let balance = self.balance();
+        if !balance.is_balanced() {
+            self.shared().stats.unbalanced();
+            debug_assert!(thread::panicking(), "the ledger of a loop balances: {balance}");
+        }
+    }
+}

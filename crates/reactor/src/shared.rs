@@ -1,0 +1,196 @@
+//! The side of a loop that other threads see.
+
+use std::{
+    any::Any,
+    panic::Location,
+    ptr::{self, NonNull},
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering},
+    },
+    task::Wake,
+    thread::Thread,
+    time::{Duration, Instant},
+};
+
+use ebbtide_lifecycle::{
+    Ledger, Lifecycle, Trigger,
+    blame::{Activity, Origin, Straggler},
+};
+
+use crate::{
+    core::Core,
+    hook::{PanicHook, PanicReport},
+    inbox::{Door, Inbox, Kind, Link, Wake as WakeUp},
+    stats::Counts,
+};
+
+pub(crate) struct Shared {
+    pub(crate) name: Arc<str>,
+    pub(crate) inbox: Inbox,
+    pub(crate) life: Lifecycle,
+    pub(crate) ledger: Ledger,
+    pub(crate) stats: Arc<Counts>,
+    pub(crate) shutdown: Trigger,
+    pub(crate) hook: PanicHook,
+    /// Stamps are nanoseconds since this.
+    pub(crate) epoch: Instant,
+    /// The loop's thread, once it has one.
+    thread: OnceLock<Thread>,
+    /// Where what is being run at this moment was submitted; null between runs. Always null or `&'static`.
+    running: AtomicPtr<Location<'static>>,
+    /// The stamp of the turn that `running` belongs to.
+    turn: AtomicU64,
+    /// Stands for the future of `block_on` in the run queue and in the inbox.
+    main: Standby,
+    /// Makes a sleeping loop look around.
+    nudge: Standby,
+}
+
+/// A link that is put in at most once at a time, and lives as long as the loop.
+struct Standby {
+    link: Link,
+    /// Whether it is in a list. Who sets it puts the link there.
+    scheduled: AtomicBool,
+}
+
+impl Standby {
+    fn new(kind: &'static Kind) -> Self {
+        Self { link: Link::new(kind), scheduled: AtomicBool::new(false) }
+    }
+}
+
+const MAIN: &Kind = &Kind { run: run_main, abandon: run_main, discard: |_| (), is_post: false };
+const NUDGE: &Kind = &Kind { run: run_nudge, abandon: run_nudge, discard: |_| (), is_post: false };
+
+unsafe fn run_main(_: NonNull<Link>, core: &Core) {
+    // AcqRel: what the waker did, to the poll that follows.
+    core.shared().main.scheduled.swap(false, Ordering::AcqRel);
+    core.main_is_ready();
+}
+
+unsafe fn run_nudge(_: NonNull<Link>, core: &Core) {
+    core.shared().nudge.scheduled.swap(false, Ordering::AcqRel);
+}
+
+impl Shared {
+    pub(crate) fn new(name: Arc<str>, hook: PanicHook, epoch: Instant, shut: bool) -> Self {
+        Self {
+            name,
+            inbox: Inbox::new(shut),
+            life: Lifecycle::new(),
+            ledger: Ledger::new(),
+            stats: Arc::default(),
+            shutdown: Trigger::new(),
+            hook,
+            epoch,
+            thread: OnceLock::new(),
+            running: AtomicPtr::new(ptr::null_mut()),
+            turn: AtomicU64::new(0),
+            main: Standby::new(MAIN),
+            nudge: Standby::new(NUDGE),
+        }
+    }
+
+    /// Says which thread runs the loop, and is to be woken.
+    pub(crate) fn set_thread(&self, thread: Thread) {
+        // A loop stays on one thread: it is not `Send`.
+        let _ = self.thread.set(thread);
+    }
+
+    pub(crate) fn wake(&self, wake: WakeUp) {
+        if wake == WakeUp::Needed
+            && let Some(thread) = self.thread.get()
+        {
+            thread.unpark();
+        }
+    }
+
+    /// Wakes the loop's thread in any case.
+    pub(crate) fn unpark(&self) {
+        self.wake(WakeUp::Needed);
+    }
+
+    /// Makes the loop look around, also if it sleeps.
+    pub(crate) fn nudge(&self) {
+        self.put(&self.nudge);
+    }
+
+    fn put(&self, standby: &Standby) {
+        // AcqRel: what the waker did before, to the run that follows.
+        if standby.scheduled.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        let link = NonNull::from(&standby.link);
+        if let Some(core) = Core::current_of(self) {
+            // SAFETY: it lives as long as the loop's side that others see, which the loop keeps; by the mark
+            // that we set it is in no list.
+            unsafe { core.queue.push(link) };
+        // SAFETY: as above.
+        } else if let Ok(wake) = unsafe { self.inbox.put(link, Door::Inner) } {
+            self.wake(wake);
+        }
+    }
+
+    /// Says what runs now.
+    #[inline]
+    pub(crate) fn show(&self, site: &'static Location<'static>) {
+        self.running.store(ptr::from_ref(site).cast_mut(), Ordering::Relaxed);
+    }
+
+    /// Says that nothing runs, or that a turn begins.
+    pub(crate) fn hide(&self, stamp: u64) {
+        self.running.store(ptr::null_mut(), Ordering::Relaxed);
+        self.turn.store(stamp, Ordering::Relaxed);
+    }
+
+    /// What runs now, for who asks from another thread. It may be in its turn for less long than is said.
+    pub(crate) fn running(&self, now: Instant) -> Option<Straggler> {
+        // SAFETY: it is null or came from a `&'static` in `show`.
+        let site = unsafe { self.running.load(Ordering::Relaxed).as_ref() }?;
+        let since = Duration::from_nanos(self.turn.load(Ordering::Relaxed));
+        let age = now.saturating_duration_since(self.epoch).saturating_sub(since);
+        Some(Straggler::new(Origin::from(site), Activity::Running, age).on(self.name.clone()))
+    }
+
+    /// A panic that nobody is there to be handed to.
+    pub(crate) fn panicked(&self, site: &'static Location<'static>, panic: Box<dyn Any + Send>) {
+        self.stats.panic();
+        self.hook.call(&PanicReport { loop_name: &self.name, site, panic: &*panic });
+        // What was panicked with is foreign code, too.
+        if let Err(again) = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| drop(panic))) {
+            std::mem::forget(again);
+        }
+    }
+}
+
+/// A loop that ran has left nothing in its inbox. One that never did may have been asked something.
+impl Drop for Shared {
+    fn drop(&mut self) {
+        let mut list = self.inbox.take();
+        while let Some(link) = list {
+            // SAFETY: the inbox gave the link up; it lives until it is discarded.
+            let Link { kind, next } = unsafe { link.as_ref() };
+            list = NonNull::new(next.load(Ordering::Relaxed));
+            // SAFETY: `discard` is of the link's own kind.
+            unsafe { (kind.discard)(link) };
+        }
+    }
+}
+
+/// Wakes the future of `block_on`.
+impl Wake for Shared {
+    fn wake(self: Arc<Self>) {
+        self.put(&self.main);
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        self.put(&self.main);
+    }
+}
+
+// SAFETY: the links' kinds are `'static`, their addresses are stable because `Shared` is kept in an `Arc`, and
+// everything else in it is made for sharing.
+unsafe impl Send for Shared {}
+// SAFETY: as above.
+unsafe impl Sync for Shared {}

@@ -1,0 +1,375 @@
+//! Who sleeps until when: a hierarchical wheel (G. Varghese and A. Lauck, 1987) whose entries keep their exact
+//! time.
+//!
+//! Six levels of 64 slots. A slot of level 0 is one tick, one of the next level is 64 of them, and so on. An
+//! entry lies on the level of the highest digit, to base 64, in which its tick differs from the current one;
+//! when time comes to a slot of a higher level, its entries move down. Adding and removing take the same short
+//! time however many there are; most timers are removed, not fired.
+
+use std::task::Waker;
+
+/// A tick is 2^17 ns, about an eighth of a millisecond. It bounds how many neighbours a due entry is sorted out
+/// from, not how exact its time is.
+const TICK_BITS: u32 = 17;
+
+/// Each level is one digit of the tick.
+const DIGIT_BITS: u32 = 6;
+const SLOTS: usize = 1 << DIGIT_BITS;
+
+/// Together they reach 104 days. What is further away waits in the last slot, and is sorted anew when time gets
+/// there.
+const LEVELS: usize = 6;
+
+/// No entry.
+const NONE: u32 = u32::MAX;
+
+/// A place in a [`Wheel`], until it is fired or removed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Key {
+    index: u32,
+    /// Which of the entries that lay at this index one after the other.
+    generation: u32,
+}
+
+/// Timers by their time, in nanoseconds.
+#[derive(Debug)]
+pub(crate) struct Wheel {
+    entries: Vec<Entry>,
+    /// The first of the unused entries, in a list through `next`.
+    unused: u32,
+    /// The first entry of each slot.
+    slots: [[u32; SLOTS]; LEVELS],
+    /// Which slots of each level have entries.
+    occupied: [u64; LEVELS],
+    /// The tick up to which entries have been fired, but for those of this very tick whose time is not there yet.
+    tick: u64,
+    len: usize,
+}
+
+#[derive(Debug)]
+struct Entry {
+    /// Its exact time.
+    at: u64,
+    /// None while the entry is unused.
+    waker: Option<Waker>,
+    generation: u32,
+    previous: u32,
+    next: u32,
+    level: u8,
+    slot: u8,
+}
+
+impl Wheel {
+    pub(crate) fn new() -> Self {
+        Self {
+            entries: Vec::new(),
+            unused: NONE,
+            slots: [[NONE; SLOTS]; LEVELS],
+            occupied: [0; LEVELS],
+            tick: 0,
+            len: 0,
+        }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Adds an entry that fires at `at`.
+    ///
+    /// # Panics
+    /// With 2^32 - 1 entries at a time.
+    pub(crate) fn insert(&mut self, at: u64, waker: Waker) -> Key {
+        let index = self.unused;
+        let index = if index == NONE {
+            let index = u32::try_from(self.entries.len()).ok().filter(|index| *index != NONE);
+            let index = index.expect("fewer than 2^32 timers fit into memory");
+            let entry =
+                Entry { at, waker: None, generation: 0, previous: NONE, next: NONE, level: 0, slot: 0 };
+            self.entries.push(entry);
+            index
+        } else {
+            self.unused = self.entries[index as usize].next;
+            index
+        };
+        let entry = &mut self.entries[index as usize];
+        entry.at = at;
+        entry.waker = Some(waker);
+        let generation = entry.generation;
+        self.len += 1;
+        self.place(index);
+        Key { index, generation }
+    }
+
+    /// The waker of an entry that is still there.
+    pub(crate) fn waker(&mut self, key: Key) -> Option<&mut Waker> {
+        let entry = self.entries.get_mut(key.index as usize)?;
+        entry.waker.as_mut().filter(|_| entry.generation == key.generation)
+    }
+
+    /// Removes an entry, and gives its waker; nothing if it has fired.
+    pub(crate) fn remove(&mut self, key: Key) -> Option<Waker> {
+        self.waker(key)?;
+        self.unlink(key.index);
+        self.retire(key.index)
+    }
+
+    /// Moves all wakers whose time has come by `now` to `due`, slot by slot.
+    pub(crate) fn advance(&mut self, now: u64, due: &mut Vec<Waker>) {
+        let target = now >> TICK_BITS;
+        while let Some((level, slot, tick)) = self.next_slot().filter(|(_, _, tick)| *tick <= target) {
+            self.tick = self.tick.max(tick);
+            let mut index = self.empty(level, slot);
+            while index != NONE {
+                let next = self.entries[index as usize].next;
+                if self.entries[index as usize].at <= now {
+                    due.extend(self.retire(index));
+                } else {
+                    self.place(index);
+                }
+                index = next;
+            }
+            // What is left on the lowest level at the current tick is not due before `now` moves on.
+            if level == 0 && tick == target {
+                break;
+            }
+        }
+        if self.next_slot().is_none_or(|(_, _, tick)| tick > target) {
+            self.tick = target.max(self.tick);
+        }
+    }
+
+    /// When to look at the wheel next: the exact time of the earliest entry, or an earlier time at which
+    /// entries that are further away are to be sorted anew.
+    pub(crate) fn next_look(&self) -> Option<u64> {
+        let (level, slot, tick) = self.next_slot()?;
+        let first = self.slots[level][slot];
+        let alone = self.entries[first as usize].next == NONE;
+        // A slot of the last level may hold what is further away than its own ticks, and than what lies behind it.
+        if level == LEVELS - 1 || (level > 0 && !alone) {
+            return Some(tick << TICK_BITS);
+        }
+        let mut earliest = u64::MAX;
+        let mut index = first;
+        while index != NONE {
+            let entry = &self.entries[index as usize];
+            earliest = earliest.min(entry.at);
+            index = entry.next;
+        }
+        Some(earliest)
+    }
+
+    /// The next slot with entries: its level, its number, and the tick at which it begins.
+    fn next_slot(&self) -> Option<(usize, usize, u64)> {
+        // Entries of a lower level come before all of a higher one: they agree with the current tick in more
+        // digits.
+        let level = (0..LEVELS).find(|level| self.occupied[*level] != 0)?;
+        let shift = level as u32 * DIGIT_BITS;
+        let current = self.tick >> shift;
+        // No slot behind the current one has entries; but the last level is a ring, and goes on at its beginning.
+        let turned = self.occupied[level].rotate_right(current as u32 % SLOTS as u32);
+        let begins = current + u64::from(turned.trailing_zeros());
+        Some((level, begins as usize % SLOTS, (begins << shift).max(self.tick)))
+    }
+
+    /// Puts an entry into the slot where its time belongs, seen from the current tick.
+    fn place(&mut self, index: u32) {
+        let tick = (self.entries[index as usize].at >> TICK_BITS).max(self.tick);
+        let digit = (63 - ((tick ^ self.tick) | 1).leading_zeros()) / DIGIT_BITS;
+        let level = (digit as usize).min(LEVELS - 1);
+        let shift = level as u32 * DIGIT_BITS;
+        // Only on the last level can it be further away than there are slots.
+        let ahead = ((tick >> shift) - (self.tick >> shift)).min(SLOTS as u64 - 1);
+        let slot = ((self.tick >> shift) + ahead) as usize % SLOTS;
+        let first = self.slots[level][slot];
+        if first != NONE {
+            self.entries[first as usize].previous = index;
+        }
+        let entry = &mut self.entries[index as usize];
+        (entry.previous, entry.next) = (NONE, first);
+        (entry.level, entry.slot) = (level as u8, slot as u8);
+        self.slots[level][slot] = index;
+        self.occupied[level] |= 1 << slot;
+    }
+
+    /// Takes all entries out of a slot, as a list through `next`.
+    fn empty(&mut self, level: usize, slot: usize) -> u32 {
+        self.occupied[level] &= !(1 << slot);
+        std::mem::replace(&mut self.slots[level][slot], NONE)
+    }
+
+    fn unlink(&mut self, index: u32) {
+        let Entry { previous, next, level, slot, .. } = self.entries[index as usize];
+        if next != NONE {
+            self.entries[next as usize].previous = previous;
+        }
+        if previous != NONE {
+            self.entries[previous as usize].next = next;
+            return;
+        }
+        let (level, slot) = (usize::from(level), usize::from(slot));
+        self.slots[level][slot] = next;
+        if next == NONE {
+            self.occupied[level] &= !(1 << slot);
+        }
+    }
+
+    /// Makes an entry that is in no slot an unused one.
+    fn retire(&mut self, index: u32) -> Option<Waker> {
+        let entry = &mut self.entries[index as usize];
+        entry.generation = entry.generation.wrapping_add(1);
+        entry.next = self.unused;
+        self.unused = index;
+        self.len -= 1;
+        entry.waker.take()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        collections::BTreeMap,
+        sync::{
+            Arc,
+            atomic::{AtomicUsize, Ordering},
+        },
+        task::Wake,
+    };
+
+    use super::*;
+
+    struct Numbered(usize, Arc<AtomicUsize>);
+
+    impl Wake for Numbered {
+        fn wake(self: Arc<Self>) {
+            self.1.store(self.0, Ordering::Relaxed);
+        }
+    }
+
+    /// A wheel beside a plain map of the same timers.
+    struct Pair {
+        wheel: Wheel,
+        plain: BTreeMap<(u64, usize), Key>,
+        fired: Arc<AtomicUsize>,
+        now: u64,
+        issued: usize,
+    }
+
+    impl Pair {
+        fn new() -> Self {
+            let fired = Arc::default();
+            Self { wheel: Wheel::new(), plain: BTreeMap::new(), fired, now: 0, issued: 0 }
+        }
+
+        fn insert(&mut self, after: u64) {
+            self.issued += 1;
+            let at = self.now.saturating_add(after);
+            let waker = Waker::from(Arc::new(Numbered(self.issued, self.fired.clone())));
+            self.plain.insert((at, self.issued), self.wheel.insert(at, waker));
+        }
+
+        fn remove(&mut self, nth: usize) {
+            if self.plain.is_empty() {
+                return;
+            }
+            let (number, key) = self.plain.iter().nth(nth % self.plain.len()).expect("not empty");
+            let (number, key) = (*number, *key);
+            assert!(self.wheel.remove(key).is_some());
+            assert!(self.wheel.remove(key).is_none(), "a key is good once");
+            self.plain.remove(&number);
+        }
+
+        /// Goes to `now`, and checks that exactly those fire whose time has come.
+        fn advance(&mut self, now: u64) {
+            self.now = now;
+            let mut due = Vec::new();
+            self.wheel.advance(now, &mut due);
+            let mut fired: Vec<usize> = due
+                .into_iter()
+                .map(|waker| {
+                    waker.wake();
+                    self.fired.load(Ordering::Relaxed)
+                })
+                .collect();
+            fired.sort_unstable();
+            let later = self.plain.split_off(&(now + 1, 0));
+            let mut expected: Vec<usize> = self.plain.keys().map(|(_, number)| *number).collect();
+            expected.sort_unstable();
+            assert_eq!(fired, expected, "at {now}");
+            self.plain = later;
+            assert_eq!(self.wheel.len(), self.plain.len());
+        }
+
+        /// Goes from look to look until nothing is left.
+        fn run_out(&mut self) {
+            let mut looks = 0;
+            while let Some(look) = self.wheel.next_look() {
+                let earliest = self.plain.first_key_value().expect("as many as in the wheel").0.0;
+                assert!(look <= earliest, "a look at {look} comes after {earliest}");
+                looks += 1;
+                assert!(looks <= 1_000 * (1 + self.issued), "the looks come to an end");
+                self.advance(look.max(self.now));
+            }
+            assert!(self.plain.is_empty());
+        }
+    }
+
+    /// A small generator of numbers, so that a failure comes again.
+    struct Numbers(u64);
+
+    impl Numbers {
+        fn next(&mut self, below: u64) -> u64 {
+            self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (self.0 >> 33) % below
+        }
+    }
+
+    #[test]
+    fn timers_fire_at_their_time_and_neither_before_nor_after_it() {
+        for seed in 0..200 {
+            let (mut numbers, mut pair) = (Numbers(seed), Pair::new());
+            for _ in 0..200 {
+                match numbers.next(10) {
+                    0..5 => {
+                        let scale = numbers.next(62);
+                        let after = numbers.next(1 << 31) << 31 >> (62 - scale);
+                        pair.insert(after);
+                    }
+                    5..7 => pair.remove(numbers.next(1 << 20) as usize),
+                    7 => {
+                        let scale = numbers.next(44);
+                        pair.advance(pair.now + (numbers.next(1 << 31) << 13 >> (44 - scale)));
+                    }
+                    _ => {
+                        if let Some(look) = pair.wheel.next_look() {
+                            pair.advance(look.max(pair.now));
+                        }
+                    }
+                }
+            }
+            pair.run_out();
+        }
+    }
+
+    #[test]
+    fn a_timer_beyond_the_reach_of_the_wheel_is_not_early() {
+        let mut pair = Pair::new();
+        for after in [1 << 53, 1 << 54, (1 << 60) + 1, 5] {
+            pair.insert(after);
+        }
+        pair.run_out();
+    }
+
+    #[test]
+    fn a_million_timers_come_and_go() {
+        let (mut numbers, mut wheel, mut keys) = (Numbers(1), Wheel::new(), Vec::new());
+        for _ in 0..1_000_000 {
+            keys.push(wheel.insert(numbers.next(1 << 31), Waker::noop().clone()));
+        }
+        assert_eq!(wheel.len(), 1_000_000);
+        for key in keys {
+            assert!(wheel.remove(key).is_some());
+        }
+        assert_eq!((wheel.len(), wheel.next_look()), (0, None));
+    }
+}

@@ -1,0 +1,231 @@
+//! Models of the inbox, explored by loom: posts against a stop against a loop that goes to sleep.
+//!
+//! Run by `cargo xtask ci loom`; the mutants that they must catch are listed in `ARCHITECTURE.md`.
+
+#![cfg(loom)]
+
+use std::{
+    ptr::NonNull,
+    sync::atomic::{AtomicUsize as Count, Ordering as CountOrdering},
+};
+
+use ebbtide_reactor::inbox::{Door, Inbox, Link, Wake};
+use loom::{
+    cell::UnsafeCell,
+    model::Builder,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread,
+};
+
+fn model(preemptions: usize, threads: impl Fn() + Send + Sync + 'static) {
+    let executions = std::sync::Arc::new(Count::new(0));
+    let counted = executions.clone();
+    let mut builder = Builder::new();
+    builder.preemption_bound = Some(preemptions);
+    builder.check(move || {
+        counted.fetch_add(1, CountOrdering::Relaxed);
+        threads();
+    });
+    println!("{} executions", executions.load(CountOrdering::Relaxed));
+}
+
+/// A link with something in it that is written before it is put in and read after it is taken out: loom fails
+/// the model if the two are not ordered.
+#[repr(C)]
+struct Post {
+    link: Link,
+    number: UnsafeCell<u32>,
+}
+
+/// Gives the number back if it is refused.
+fn post(inbox: &Inbox, door: Door, number: u32) -> Result<Wake, u32> {
+    let post = Box::new(Post { link: Link::inert(), number: UnsafeCell::new(0) });
+    // SAFETY: loom checks that nobody else accesses the cell meanwhile.
+    post.number.with_mut(|slot| unsafe { *slot = number });
+    let link = NonNull::from(Box::leak(post)).cast::<Link>();
+    // SAFETY: it lives until it is taken out below, or taken back here.
+    unsafe { inbox.put(link, door) }.map_err(|_refused| unbox(link))
+}
+
+fn unbox(link: NonNull<Link>) -> u32 {
+    // SAFETY: every link of these models is the head of a `Post`, and comes out once.
+    let post = unsafe { Box::from_raw(link.cast::<Post>().as_ptr()) };
+    // SAFETY: as above.
+    post.number.with(|slot| unsafe { *slot })
+}
+
+fn take(inbox: &Inbox) -> Vec<u32> {
+    let (mut taken, mut list) = (Vec::new(), inbox.take());
+    while let Some(link) = list {
+        // SAFETY: it has been taken out, and is not unboxed yet.
+        list = unsafe { link.as_ref() }.next();
+        taken.push(unbox(link));
+    }
+    taken
+}
+
+/// The loop's side: an inbox, and a thread that parks.
+struct Loop {
+    inbox: Inbox,
+    thread: thread::Thread,
+    stop: AtomicBool,
+}
+
+impl Loop {
+    fn new() -> Arc<Self> {
+        Arc::new(Self { inbox: Inbox::new(false), thread: thread::current(), stop: AtomicBool::new(false) })
+    }
+
+    fn wake(&self, wake: Wake) {
+        if wake == Wake::Needed {
+            self.thread.unpark();
+        }
+    }
+
+    /// As `Core::turn` and `Core::sleep` do: take, else arm and park, until told to stop; then take the rest
+    /// and die.
+    fn run(&self) -> Vec<u32> {
+        let mut ran = Vec::new();
+        loop {
+            ran.extend(take(&self.inbox));
+            if self.stop.load(Ordering::Acquire) {
+                break;
+            }
+            if self.inbox.arm() {
+                thread::park();
+                self.inbox.disarm();
+            }
+        }
+        ran.extend(take(&self.inbox));
+        while !self.inbox.die() {
+            ran.extend(take(&self.inbox));
+        }
+        ran
+    }
+
+    fn order_stop(&self) {
+        self.inbox.seal();
+        self.stop.store(true, Ordering::Release);
+        // The nudge, which always gets in: the loop is alive until it has seen the stop.
+        if let Ok(wake) = post(&self.inbox, Door::Inner, NUDGE) {
+            self.wake(wake);
+        }
+    }
+}
+
+const NUDGE: u32 = 0;
+
+#[test]
+fn what_is_accepted_runs_in_order_and_what_is_refused_comes_back() {
+    model(3, || {
+        let looper = Loop::new();
+        let poster = thread::spawn({
+            let looper = looper.clone();
+            move || {
+                let mut accepted = Vec::new();
+                for number in [1, 2] {
+                    match post(&looper.inbox, Door::Outer, number) {
+                        Ok(wake) => {
+                            looper.wake(wake);
+                            accepted.push(number);
+                        }
+                        Err(back) => assert_eq!(back, number),
+                    }
+                }
+                looper.order_stop();
+                assert!(post(&looper.inbox, Door::Outer, 3).is_err(), "nothing is accepted after the seal");
+                accepted
+            }
+        });
+        let mut ran = looper.run();
+        let accepted = poster.join().unwrap();
+        ran.retain(|number| *number != NUDGE);
+        assert_eq!(ran, accepted, "accepted runs once, in order");
+    });
+}
+
+#[test]
+fn a_post_against_a_stop_of_another_thread() {
+    model(3, || {
+        let looper = Loop::new();
+        let poster = thread::spawn({
+            let looper = looper.clone();
+            move || {
+                let posted = post(&looper.inbox, Door::Outer, 1);
+                if let Ok(wake) = posted {
+                    looper.wake(wake);
+                }
+                posted.is_ok()
+            }
+        });
+        let stopper = thread::spawn({
+            let looper = looper.clone();
+            move || looper.order_stop()
+        });
+        let mut ran = looper.run();
+        ran.retain(|number| *number != NUDGE);
+        assert_eq!(ran.len(), usize::from(poster.join().unwrap()), "accepted runs, refused does not");
+        stopper.join().unwrap();
+    });
+}
+
+#[test]
+fn two_posters_wake_a_loop_that_goes_to_sleep() {
+    model(2, || {
+        let looper = Loop::new();
+        let posters = [1, 2].map(|number| {
+            let looper = looper.clone();
+            thread::spawn(move || {
+                let wake = post(&looper.inbox, Door::Outer, number).expect("it is open");
+                looper.wake(wake);
+            })
+        });
+        let mut ran = Vec::new();
+        while ran.len() < 2 {
+            ran.extend(take(&looper.inbox));
+            if ran.len() < 2 && looper.inbox.arm() {
+                thread::park();
+                looper.inbox.disarm();
+            }
+        }
+        for poster in posters {
+            poster.join().unwrap();
+        }
+    });
+}
+
+#[test]
+fn a_wake_up_that_a_dead_inbox_refuses_is_told() {
+    model(3, || {
+        let looper = Loop::new();
+        let waker = thread::spawn({
+            let looper = looper.clone();
+            move || {
+                looper.inbox.seal();
+                looper.stop.store(true, Ordering::Release);
+                post(&looper.inbox, Door::Inner, 1).is_ok()
+            }
+        });
+        looper.stop.store(true, Ordering::Release);
+        let ran = looper.run();
+        assert_eq!(ran.len(), usize::from(waker.join().unwrap()));
+    });
+}
+
+#[test]
+fn a_stop_during_the_start_keeps_the_inbox_shut() {
+    model(3, || {
+        let inbox = Arc::new(Inbox::new(true));
+        let starter = thread::spawn({
+            let inbox = inbox.clone();
+            move || inbox.open()
+        });
+        inbox.seal();
+        starter.join().unwrap();
+        assert!(inbox.is_shut());
+        assert_eq!(post(&inbox, Door::Outer, 1), Err(1));
+    });
+}

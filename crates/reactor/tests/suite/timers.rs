@@ -1,0 +1,193 @@
+use std::{
+    future::Future,
+    num::NonZeroU32,
+    pin::pin,
+    sync::Arc,
+    task::{Context, Wake, Waker},
+    time::{Duration, Instant},
+};
+
+use ebbtide_lifecycle::time::{Clock, SystemClock, Timer, VirtualClock};
+use ebbtide_reactor::{Missed, Runtime, interval, now, sleep, sleep_until, spawn, yield_now};
+use futures_lite::future::block_on;
+
+use crate::running;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+fn in_virtual_time() -> (Runtime, VirtualClock, Instant) {
+    let clock = VirtualClock::new();
+    let start = clock.now();
+    (Runtime::builder().clock(&clock).runtime(), clock, start)
+}
+
+#[test]
+fn e8_a_sleep_never_ends_early() {
+    let mut runtime = Runtime::new();
+    for micros in [0, 1, 50, 130, 131, 132, 1_000, 3_000] {
+        let at = SystemClock.now() + Duration::from_micros(micros);
+        runtime.block_on(sleep_until(at));
+        assert!(SystemClock.now() >= at, "{micros} µs");
+        let (before, duration) = (SystemClock.now(), Duration::from_micros(micros));
+        runtime.block_on(sleep(duration));
+        assert!(SystemClock.now() >= before + duration, "{micros} µs");
+    }
+}
+
+#[test]
+fn e8_sleeps_end_at_their_very_time_and_in_order() {
+    let (mut runtime, clock, start) = in_virtual_time();
+    let mut tasks = Vec::new();
+    for nanos in [3_000_000_001, 5, 131_072, 131_071, 1, 86_400_000_000_000, 1_000_000] {
+        let task = runtime.spawn(async move {
+            let at = start + Duration::from_nanos(nanos);
+            sleep_until(at).await;
+            assert_eq!(now(), at);
+        });
+        tasks.push(task.unwrap());
+    }
+    for task in tasks {
+        runtime.block_on(task).unwrap();
+    }
+    assert_eq!(clock.now(), start + Duration::from_nanos(86_400_000_000_000));
+}
+
+#[test]
+fn e8_a_dropped_sleep_releases_its_waker_and_holds_nothing_up() {
+    struct Noticed;
+    impl Wake for Noticed {
+        fn wake(self: Arc<Self>) {}
+    }
+    let (mut runtime, clock, start) = in_virtual_time();
+    let noticed = Arc::new(Noticed);
+    let waker = Waker::from(noticed.clone());
+    runtime.block_on(async {
+        {
+            let mut dropped = pin!(sleep(SECOND));
+            assert!(dropped.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
+        }
+        drop(waker);
+        assert_eq!(Arc::strong_count(&noticed), 1);
+        sleep(10 * SECOND).await;
+    });
+    assert_eq!(clock.now(), start + 10 * SECOND);
+    assert!(runtime.shutdown_quiesce(Duration::ZERO).is_ok());
+}
+
+#[test]
+fn e8_a_sleep_may_be_polled_and_dropped_on_another_thread() {
+    let events = running();
+    let at = events.now() + Duration::from_millis(2);
+    block_on(events.sleep_until(at));
+    assert!(SystemClock.now() >= at);
+
+    // Polled there, dropped here, while its loop goes on; and one that is dropped before it got there.
+    for _ in 0..100 {
+        let mut sleep = pin!(events.sleep_until(SystemClock.now() + 3600 * SECOND));
+        let waker = Waker::noop();
+        assert!(sleep.as_mut().poll(&mut Context::from_waker(waker)).is_pending());
+        assert!(sleep.as_mut().poll(&mut Context::from_waker(waker)).is_pending());
+    }
+    let armed_there = events
+        .spawn(async {
+            let mut sleep = Box::pin(sleep(3600 * SECOND));
+            assert!(sleep.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+            Some(sleep)
+        })
+        .unwrap();
+    drop(block_on(armed_there).unwrap());
+    events.stop();
+}
+
+#[test]
+fn a_sleep_beyond_the_range_of_time_does_not_end() {
+    let (mut runtime, _clock, _start) = in_virtual_time();
+    let never = runtime.spawn(sleep(Duration::MAX)).unwrap();
+    runtime.block_on(sleep(SECOND));
+    assert!(!never.is_finished());
+}
+
+#[test]
+fn a_sleep_that_has_ended_stays_so() {
+    let (mut runtime, _clock, _start) = in_virtual_time();
+    runtime.block_on(async {
+        let mut sleep = pin!(sleep(SECOND));
+        sleep.as_mut().await;
+        sleep.as_mut().await;
+    });
+}
+
+#[test]
+fn an_interval_does_with_missed_ticks_what_it_was_told() {
+    // It ticks at 1; then nobody asks until 4.5, so that the ticks at 2, 3 and 4 are missed.
+    for (missed, expected) in [
+        (Missed::Burst, [1000, 2000, 3000, 4000, 5000]),
+        (Missed::Skip, [1000, 2000, 5000, 6000, 7000]),
+        (Missed::Delay, [1000, 2000, 5500, 6500, 7500]),
+    ] {
+        let (mut runtime, _clock, start) = in_virtual_time();
+        let ticks = runtime.block_on(async {
+            let mut interval = interval(SECOND).missed(missed);
+            let mut ticks = Vec::new();
+            for _ in 0..5 {
+                ticks.push((interval.tick().await - start).as_millis());
+                if ticks.len() == 1 {
+                    sleep_until(start + Duration::from_millis(4500)).await;
+                }
+            }
+            ticks
+        });
+        assert_eq!(ticks, expected, "{missed:?}");
+    }
+}
+
+#[test]
+fn e9_a_flood_of_self_wakes_starves_neither_timers_nor_posts() {
+    let budget = NonZeroU32::new(7).unwrap();
+    let mut runtime = Runtime::builder().turn_budget(budget).runtime();
+    let flood = runtime.spawn(async {
+        loop {
+            yield_now().await;
+        }
+    });
+    let (posted, handle) = (std::rc::Rc::new(()), runtime.handle());
+    runtime.block_on(async move {
+        let _posted = posted;
+        sleep(Duration::from_millis(1)).await;
+        let trigger = ebbtide_lifecycle::Trigger::new();
+        let token = trigger.token();
+        std::thread::spawn(move || {
+            handle
+                .post(move || assert!(trigger.fire(ebbtide_lifecycle::Reason::requested("posted"))))
+                .unwrap();
+        });
+        token.triggered().await;
+    });
+    flood.unwrap().cancel();
+}
+
+#[test]
+fn two_loops_in_virtual_time_wait_for_each_other() {
+    let clock = VirtualClock::new();
+    let start = clock.now();
+    let [first, second] = [(), ()].map(|()| {
+        let events = ebbtide_reactor::EventLoop::builder().clock(&clock).event_loop();
+        events.start().unwrap();
+        Arc::new(events)
+    });
+    // Back and forth, with a sleep on each side; no time passes but for the sleeps.
+    let (near, far) = (first.handle(), second.handle());
+    let done = near
+        .clone()
+        .spawn(async move {
+            for _ in 0..100 {
+                sleep(SECOND).await;
+                far.spawn(sleep(SECOND)).unwrap().await.unwrap();
+            }
+            now()
+        })
+        .unwrap();
+    assert_eq!(block_on(done).unwrap(), start + 200 * SECOND);
+    let spawned = spawn(async {}).is_err();
+    assert!(spawned, "this thread runs no loop");
+}
