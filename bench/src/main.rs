@@ -2,6 +2,7 @@
 
 mod contest;
 mod lifecycle;
+mod r#loop;
 
 use std::{env, fs, process::ExitCode};
 
@@ -20,6 +21,7 @@ fn main() -> ExitCode {
     };
     let tables: Vec<Table> = match area {
         "lifecycle" => lifecycle::run(),
+        "loop" => r#loop::run(),
         _ => {
             eprintln!("there is no area {area:?}");
             return ExitCode::FAILURE;

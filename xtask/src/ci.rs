@@ -5,6 +5,7 @@ use std::{process::Command, time::Duration};
 use crate::{
     mutants,
     shell::{cargo, crates, package, root, run as shell, timed},
+    soak::soak,
     tidy,
 };
 
@@ -15,6 +16,9 @@ struct Step {
     act: fn() -> Result<(), String>,
 }
 
+/// Long enough for some thousand loops.
+const SOAK_SECONDS: u32 = 3;
+
 /// In this order: what fails most often and fastest comes first.
 const STEPS: &[Step] = &[
     Step { name: "fmt", what: "the code is formatted", act: fmt },
@@ -23,6 +27,7 @@ const STEPS: &[Step] = &[
     Step { name: "alone", what: "each package builds and passes its tests by itself", act: alone },
     Step { name: "test", what: "the whole workspace passes its tests, doc tests included", act: test },
     Step { name: "doc", what: "the documentation builds without warnings", act: doc },
+    Step { name: "soak", what: "a short soak ends with its sums", act: short_soak },
     Step { name: "loom", what: "the models hold", act: loom },
     Step { name: "mutants", what: "broken twins of the modelled code are caught", act: mutants::run },
 ];
@@ -87,6 +92,10 @@ fn test() -> Result<(), String> {
 fn doc() -> Result<(), String> {
     let mut command = cargo("doc --workspace --all-features --no-deps --document-private-items");
     shell(command.env("RUSTDOCFLAGS", "--deny warnings"))
+}
+
+fn short_soak() -> Result<(), String> {
+    soak("loop", SOAK_SECONDS)
 }
 
 fn loom() -> Result<(), String> {

@@ -3,7 +3,9 @@
 mod bench;
 mod ci;
 mod mutants;
+mod sanitize;
 mod shell;
+mod soak;
 mod tidy;
 
 use std::{env, process::ExitCode};
@@ -13,6 +15,8 @@ cargo xtask COMMAND
 
   ci [STEP...]     all that CI does, or the steps named; `ci list` names them
   bench AREA       the figures of one area, against its peers; --write puts them into the README
+  soak AREA        work without end, counted twice; --seconds N says for how long (60)
+  sanitize         the test suites under the address and leak sanitizers
   help             this text
 ";
 
@@ -22,6 +26,8 @@ fn main() -> ExitCode {
     let outcome = match args.as_slice() {
         ["ci", steps @ ..] => ci::run(steps),
         ["bench", args @ ..] => bench::run(args),
+        ["soak", args @ ..] => soak::run(args),
+        ["sanitize"] => sanitize::run(),
         ["help" | "--help" | "-h"] | [] => {
             print!("{HELP}");
             Ok(())

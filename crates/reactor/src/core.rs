@@ -22,7 +22,7 @@ use ebbtide_lifecycle::{
 use crate::{
     run_queue::RunQueue,
     shared::Shared,
-    task::{Roll, TaskRef},
+    task::{Depot, Roll, TaskRef},
     wheel::{Key, Wheel},
 };
 
@@ -36,6 +36,7 @@ pub(crate) struct Core {
     shared: Arc<Shared>,
     pub(crate) queue: RunQueue,
     roll: Roll,
+    pub(crate) depot: Depot,
     /// Borrowed only while no foreign code runs: wakers are taken out of it, and called or dropped after.
     wheel: RefCell<Wheel>,
     /// As `wheel`.
@@ -83,6 +84,7 @@ impl Core {
         Self {
             queue: RunQueue::default(),
             roll: Roll::default(),
+            depot: Depot::default(),
             wheel: RefCell::new(Wheel::new()),
             book: RefCell::new(shared.ledger.book()),
             time,
@@ -127,9 +129,11 @@ impl Core {
         }
     }
 
+    #[inline]
     fn nanos(&self, at: Instant) -> u64 {
+        let since = at.saturating_duration_since(self.shared.epoch);
         // 584 years: what is later is as good as never.
-        u64::try_from(at.saturating_duration_since(self.shared.epoch).as_nanos()).unwrap_or(u64::MAX)
+        since.as_secs().saturating_mul(1_000_000_000).saturating_add(u64::from(since.subsec_nanos()))
     }
 
     pub(crate) fn stamp(&self) -> u64 {
@@ -204,13 +208,16 @@ impl Core {
 
     // ---- timers ----
 
-    /// Whether `at` has come by the time of this turn: never too early, because the turn's time is not.
-    pub(crate) fn has_passed(&self, at: Instant) -> bool {
-        self.nanos(at) <= self.stamp.get()
-    }
-
-    pub(crate) fn arm(&self, at: Instant, waker: Waker) -> Key {
-        self.wheel.borrow_mut().insert(self.nanos(at), waker)
+    /// Arms a timer, unless `at` has come by the time of this turn: never too early, because the turn's time is
+    /// not.
+    #[inline]
+    pub(crate) fn arm(&self, at: Instant, waker: &Waker) -> Option<Key> {
+        let nanos = self.nanos(at);
+        if nanos <= self.stamp.get() {
+            return None;
+        }
+        let waker = waker.clone();
+        Some(self.wheel.borrow_mut().insert(nanos, waker))
     }
 
     /// Changes who is woken by a timer. Gives the waker that is not needed any more: dropping it is the

@@ -77,7 +77,7 @@ impl Handle {
         if let Some(core) = Core::current_of(&self.shared) {
             return spawn_on(core, future, Location::caller());
         }
-        let task = task::new(future, self.shared.clone(), Location::caller());
+        let task = task::new(future, self.shared.clone(), Location::caller(), None);
         // SAFETY: the loop's reference keeps the task alive until it is done and in no list.
         match unsafe { self.shared.inbox.put(task.link(), Door::Outer) } {
             Ok(wake) => {
@@ -150,7 +150,7 @@ pub(crate) fn spawn_on<F: Future + 'static>(
         core.count(Entry::Refused);
         return Err(Refused { why: Refusal::Closed, work: future });
     }
-    let task = task::new(future, core.shared().clone(), site);
+    let task = task::new(future, core.shared().clone(), site, Some(core));
     core.enrol(task);
     // SAFETY: the loop's reference keeps the task alive until it is done and in no list, and it is in none yet.
     unsafe { core.queue.push(task.link()) };

@@ -69,10 +69,8 @@ impl Sleep {
             core.shared().clone()
         });
         if let Some(core) = Core::current_of(host) {
-            if core.has_passed(at) {
-                return Poll::Ready(());
-            }
-            self.armed = Armed::Here(core.arm(at, waker.clone()));
+            let Some(key) = core.arm(at, waker) else { return Poll::Ready(()) };
+            self.armed = Armed::Here(key);
             return Poll::Pending;
         }
         let away = Arc::new(Away::new(waker.clone()));
@@ -80,8 +78,11 @@ impl Sleep {
         // A loop that has ended wakes nobody: as with any work that its stop has cut off, the sleep does not end.
         errand::send(host, move |core| {
             if !away.gone.load(Ordering::Acquire) {
-                let key = core.arm(at, Waker::from(away.clone()));
-                away.set_key(Some(key));
+                let waker = Waker::from(away.clone());
+                match core.arm(at, &waker) {
+                    Some(key) => drop(away.set_key(Some(key))),
+                    None => waker.wake(),
+                }
             }
         });
         Poll::Pending

@@ -12,6 +12,7 @@
 //!   is scheduled leaves that to whoever takes it out of the queue. So a wake-up needs no reference of its own.
 
 use std::{
+    alloc::Layout,
     any::Any,
     cell::{Cell, UnsafeCell},
     future::Future,
@@ -29,7 +30,11 @@ use std::{
 
 use ebbtide_lifecycle::Outcome;
 
-use super::{JoinError, roll::Place};
+use super::{
+    JoinError,
+    depot::{self, Block},
+    roll::Place,
+};
 use crate::{
     core::Core,
     inbox::{Door, Kind, Link},
@@ -94,8 +99,14 @@ struct TaskKind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TaskRef(NonNull<Header>);
 
-/// A task that is in no list yet, scheduled, with the references of a loop and of a handle.
-pub(crate) fn new<F: Future>(future: F, shared: Arc<Shared>, site: &'static Location<'static>) -> TaskRef {
+/// A task that is in no list yet, scheduled, with the references of a loop and of a handle. `core` is the loop,
+/// on its own thread.
+pub(crate) fn new<F: Future>(
+    future: F,
+    shared: Arc<Shared>,
+    site: &'static Location<'static>,
+    core: Option<&Core>,
+) -> TaskRef {
     let header = Header {
         link: Link::new(&TaskCell::<F>::KIND.kind),
         word: AtomicUsize::new(SCHEDULED | JOINED | (2 * REFERENCE)),
@@ -105,8 +116,10 @@ pub(crate) fn new<F: Future>(future: F, shared: Arc<Shared>, site: &'static Loca
         parked: Cell::new(0),
         joiner: UnsafeCell::new(None),
     };
-    let cell = TaskCell { header, stage: UnsafeCell::new(Stage::Future(future)) };
-    TaskRef(NonNull::from(Box::leak(Box::new(cell))).cast())
+    let room = depot::take(TaskCell::<F>::BLOCK, core).cast::<TaskCell<F>>();
+    // SAFETY: the room is large enough for it, aligned, and ours.
+    unsafe { room.write(TaskCell { header, stage: UnsafeCell::new(Stage::Future(future)) }) };
+    TaskRef(room.cast())
 }
 
 /// Takes the future back out of a task that was not accepted, and frees the task.
@@ -114,8 +127,11 @@ pub(crate) fn new<F: Future>(future: F, shared: Arc<Shared>, site: &'static Loca
 /// # Safety
 /// `task` came from [`new`] with this very type of future, and nobody else has it.
 pub(crate) unsafe fn take_back<F: Future>(task: TaskRef) -> F {
-    // SAFETY: by the caller's word the pointer is that of `new`, and ours alone.
-    let cell = unsafe { Box::from_raw(task.0.cast::<TaskCell<F>>().as_ptr()) };
+    // SAFETY: by the caller's word the pointer is that of `new`, and ours alone: what is read out is not used
+    // in place.
+    let cell = unsafe { task.0.cast::<TaskCell<F>>().read() };
+    // SAFETY: it is the room of `new`, and has just been read out.
+    unsafe { depot::give_back(task.0.cast(), TaskCell::<F>::BLOCK, None) };
     match cell.stage.into_inner() {
         // It has never been polled, so it was never pinned.
         Stage::Future(future) => future,
@@ -220,6 +236,16 @@ impl TaskRef {
     fn finish(self, core: &Core, outcome: Outcome) {
         core.strike(self);
         core.settle(outcome);
+        let word = self.header().word.load(Ordering::Relaxed);
+        if word & (JOINED | WAITING | SCHEDULED) == JOINED {
+            // The common case: the handle takes the output, nobody waits for it yet, and the task is in no
+            // list. So the loop's reference goes in the same exchange. It is not the last: the handle has one.
+            // Release: the output, to the handle; our use of the block, to whoever frees it.
+            let next = (word | DONE) - REFERENCE;
+            if self.header().word.compare_exchange(word, next, Ordering::Release, Ordering::Relaxed).is_ok() {
+                return;
+            }
+        }
         // AcqRel: the output, to the handle; the handle's waker, to us.
         let before = self.header().word.fetch_or(DONE, Ordering::AcqRel);
         if before & JOINED == 0 {
@@ -273,7 +299,13 @@ impl TaskRef {
         output
     }
 
-    /// The handle goes.
+    /// The handle goes, having taken the output.
+    #[inline]
+    pub(super) fn leave_joined(self) {
+        self.release();
+    }
+
+    /// The handle goes, without having taken the output.
     pub(super) fn detach(self) {
         // AcqRel: the output, if it is there, to us.
         let before = self.header().word.fetch_and(!JOINED, Ordering::AcqRel);
@@ -286,6 +318,8 @@ impl TaskRef {
 }
 
 impl<F: Future> TaskCell<F> {
+    const BLOCK: Block = Block::new(Layout::new::<Self>());
+
     const KIND: &'static TaskKind = &TaskKind {
         kind: Kind { run: Self::run, abandon: Self::abandon, discard: Self::discard, is_post: false },
         drop_future: Self::drop_future,
@@ -321,26 +355,37 @@ impl<F: Future> TaskCell<F> {
         // reference that it would count does not exist.
         let waker = ManuallyDrop::new(unsafe { Waker::from_raw(raw_waker(task)) });
         let mut cx = Context::from_waker(&waker);
+        let mut output = None;
         let polled = catch_unwind(AssertUnwindSafe(|| {
             // SAFETY: this is the loop's thread, the task is not done and not being polled.
             let Stage::Future(future) = (unsafe { Self::stage(task) }) else {
                 unreachable!("a task that is not done has its future")
             };
             // SAFETY: the future stays in the block until it is dropped there.
-            unsafe { Pin::new_unchecked(future) }.poll(&mut cx)
+            let Poll::Ready(ready) = unsafe { Pin::new_unchecked(future) }.poll(&mut cx) else { return };
+            output = Some(ready);
+            // SAFETY: as above. The future is dropped in place; its output takes its place when it is gone.
+            unsafe { Self::drop_future(task) };
         }));
-        let (output, outcome) = match polled {
-            Ok(Poll::Pending) => return header.parked.set(core.stamp()),
-            Ok(Poll::Ready(output)) => (Ok(output), Outcome::Completed),
-            Err(panic) => (Err(panic), Outcome::Failed),
+        let (output, outcome) = match (polled, output) {
+            (Ok(()), None) => return header.parked.set(core.stamp()),
+            (Ok(()), Some(output)) => (Ok(output), Outcome::Completed),
+            // It panicked in its drop, after it had given its output.
+            (Err(panic), Some(output)) => {
+                core.shared().panicked(header.site, panic);
+                (Ok(output), Outcome::Completed)
+            }
+            (Err(panic), None) => {
+                // SAFETY: as above.
+                let dropped = catch_unwind(AssertUnwindSafe(|| unsafe { Self::drop_future(task) }));
+                if let Err(again) = dropped {
+                    core.shared().panicked(header.site, again);
+                }
+                (Err(panic), Outcome::Failed)
+            }
         };
-        // SAFETY: as above. The future is dropped in place; its output takes its place when it is gone.
-        let dropped = catch_unwind(AssertUnwindSafe(|| unsafe { Self::drop_future(task) }));
         // SAFETY: as above; the stage is empty.
         *unsafe { Self::stage(task) } = Stage::Output(output);
-        if let Err(panic) = dropped {
-            core.shared().panicked(header.site, panic);
-        }
         task.finish(core, outcome);
     }
 
@@ -399,12 +444,16 @@ impl<F: Future> TaskCell<F> {
     }
 
     unsafe fn free(task: TaskRef) {
-        // SAFETY: `new` leaked the box, and the last reference to it has just gone.
-        let cell = unsafe { Box::from_raw(task.0.cast::<Self>().as_ptr()) };
-        debug_assert!(
-            matches!(cell.stage.into_inner(), Stage::Empty),
-            "a freed task has no future or output"
-        );
+        // SAFETY: the last reference has just gone, so nobody touches the stage any more.
+        debug_assert!(matches!(unsafe { Self::stage(task) }, Stage::Empty), "a freed task is empty");
+        // The loop of this thread, if it is the task's: looked up while the task still says whose it is.
+        let core = Core::current_of(&task.header().shared).map(ptr::from_ref);
+        // SAFETY: `new` wrote it, and the last reference to it has just gone.
+        unsafe { ptr::drop_in_place(task.0.cast::<Self>().as_ptr()) };
+        // SAFETY: the loop that this thread is turning stays where it is while it does.
+        let core = core.map(|core| unsafe { &*core });
+        // SAFETY: it is the room of `new`, and empty.
+        unsafe { depot::give_back(task.0.cast(), Self::BLOCK, core) };
     }
 }
 

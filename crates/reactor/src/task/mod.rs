@@ -10,6 +10,7 @@
 //! ```
 
 mod cell;
+mod depot;
 mod roll;
 
 use std::{
@@ -23,6 +24,7 @@ use std::{
 
 pub(crate) use self::{
     cell::{TaskRef, new, take_back},
+    depot::Depot,
     roll::Roll,
 };
 
@@ -33,6 +35,8 @@ pub(crate) use self::{
 #[must_use = "dropping a `Task` detaches it; call `detach` to say so"]
 pub struct Task<T> {
     task: TaskRef,
+    /// The output, or the reason why there is none, has been given.
+    joined: bool,
     output: PhantomData<T>,
 }
 
@@ -45,7 +49,7 @@ unsafe impl<T: Send> Sync for Task<T> {}
 
 impl<T> Task<T> {
     pub(crate) fn new(task: TaskRef) -> Self {
-        Self { task, output: PhantomData }
+        Self { task, joined: false, output: PhantomData }
     }
 
     /// Lets the task go on by itself. If it panics, the runtime's panic hook is told.
@@ -69,15 +73,17 @@ impl<T> Unpin for Task<T> {}
 impl<T> Future for Task<T> {
     type Output = Result<T, JoinError>;
 
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         // SAFETY: `T` is the output of this task's future: `Task::new` is called by the spawn that knows both.
-        unsafe { self.task.poll_join(cx) }
+        let output = unsafe { self.task.poll_join(cx) };
+        self.joined |= output.is_ready();
+        output
     }
 }
 
 impl<T> Drop for Task<T> {
     fn drop(&mut self) {
-        self.task.detach();
+        if self.joined { self.task.leave_joined() } else { self.task.detach() }
     }
 }
 
