@@ -2,6 +2,7 @@
 
 use std::{
     future::Future,
+    mem,
     panic::{AssertUnwindSafe, catch_unwind},
     pin::pin,
     sync::{
@@ -85,7 +86,11 @@ pub(crate) fn wake_all(wakers: impl IntoIterator<Item = Waker>) {
             // What loom has to say comes as a panic.
             waker.wake();
         } else {
-            let _ = catch_unwind(AssertUnwindSafe(|| waker.wake()));
+            let woken = catch_unwind(AssertUnwindSafe(|| waker.wake()));
+            // What it panicked with is foreign code, too; what even its drop panics with is leaked.
+            if let Err(again) = woken.or_else(|panic| catch_unwind(AssertUnwindSafe(|| drop(panic)))) {
+                mem::forget(again);
+            }
         }
     }
 }

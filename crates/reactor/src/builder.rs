@@ -2,7 +2,7 @@
 
 use std::{fmt, num::NonZeroU32, sync::Arc};
 
-use ebbtide_lifecycle::time::{Clock, SystemClock, VirtualClock};
+use ebbtide_lifecycle::time::VirtualClock;
 
 use crate::{
     core::Core,
@@ -32,10 +32,11 @@ impl Builder {
         Self { name: "ebbtide".into(), budget: TURN_BUDGET, hook: PanicHook::default(), clock: None }
     }
 
-    /// What the loop, and its thread if it has one, is called in reports.
+    /// What the loop, and its thread if it has one, is called in reports. A NUL, which no thread can have in
+    /// its name, is left out.
     #[must_use]
-    pub fn name(mut self, name: impl Into<Arc<str>>) -> Self {
-        self.name = name.into();
+    pub fn name(mut self, name: impl AsRef<str>) -> Self {
+        self.name = name.as_ref().replace('\0', "").into();
         self
     }
 
@@ -77,9 +78,8 @@ impl Builder {
     }
 
     fn split(self, shut: bool) -> (Arc<Shared>, Plan) {
-        let epoch = self.clock.as_ref().map_or_else(|| SystemClock.now(), Clock::now);
-        let shared = Arc::new(Shared::new(self.name, self.hook, epoch, shut));
-        (shared, Plan { budget: self.budget, clock: self.clock })
+        let shared = Shared::new(self.name, self.hook, self.clock.clone(), shut);
+        (Arc::new(shared), Plan { budget: self.budget, clock: self.clock })
     }
 }
 

@@ -5,7 +5,7 @@
 
 use std::{
     cell::{Cell, RefCell},
-    panic::{AssertUnwindSafe, Location, catch_unwind},
+    panic::Location,
     ptr,
     sync::Arc,
     task::Waker,
@@ -20,6 +20,7 @@ use ebbtide_lifecycle::{
 };
 
 use crate::{
+    hook::contain,
     run_queue::RunQueue,
     shared::Shared,
     task::{Depot, Roll, TaskRef},
@@ -48,6 +49,8 @@ pub(crate) struct Core {
     stamp: Cell<u64>,
     /// The future of `block_on` wants to be polled.
     main_ready: Cell<bool>,
+    /// The loop that was current when this one was entered.
+    below: Cell<*const Core>,
     /// Tasks are dropped instead of polled, and none is accepted: the inner door is closed.
     cancelling: Cell<bool>,
     /// Wakers that are due, kept for their room.
@@ -91,16 +94,25 @@ impl Core {
             budget,
             stamp: Cell::new(0),
             main_ready: Cell::new(false),
+            below: Cell::new(ptr::null()),
             cancelling: Cell::new(false),
             due: RefCell::default(),
             shared,
         }
     }
 
-    /// The loop that this thread is turning, if it is the one of `shared`.
+    /// The loop of `shared`, if this thread is turning it: perhaps further down on its stack, below another one.
     #[inline]
     pub(crate) fn current_of(shared: &Shared) -> Option<&Self> {
-        Self::current().filter(|core| ptr::eq(&*core.shared, shared))
+        let mut core = CURRENT.get();
+        // SAFETY: as in `current`; and what a loop has below it stays there while it is on the stack.
+        while let Some(current) = unsafe { core.as_ref() } {
+            if ptr::eq(&*current.shared, shared) {
+                return Some(current);
+            }
+            core = current.below.get();
+        }
+        None
     }
 
     /// The loop that this thread is turning.
@@ -115,7 +127,12 @@ impl Core {
     /// loop is.
     #[must_use]
     pub(crate) fn enter(&self) -> Entered {
-        Entered { below: CURRENT.replace(self) }
+        let below = CURRENT.replace(self);
+        // A loop that enters itself again keeps what it has below it.
+        if !ptr::eq(below, self) {
+            self.below.set(below);
+        }
+        Entered { below }
     }
 
     pub(crate) fn shared(&self) -> &Arc<Shared> {
@@ -147,6 +164,10 @@ impl Core {
 
     pub(crate) fn main_is_ready(&self) {
         self.main_ready.set(true);
+    }
+
+    pub(crate) fn main_is_waiting(&self) -> bool {
+        self.main_ready.get()
     }
 
     pub(crate) fn take_main_ready(&self) -> bool {
@@ -186,6 +207,12 @@ impl Core {
 
     pub(crate) fn tasks(&self) -> usize {
         self.roll.len()
+    }
+
+    /// How many tasks are ready to run, and of how many somebody holds a handle.
+    pub(crate) fn ready_and_held(&self) -> (usize, usize) {
+        let ready = self.roll.iter().filter(|task| task.parked_since().is_none()).count();
+        (ready, self.roll.iter().filter(TaskRef::is_joined).count())
     }
 
     pub(crate) fn timers(&self) -> usize {
@@ -238,8 +265,8 @@ impl Core {
         let mut due = self.due.take();
         self.wheel.borrow_mut().advance(self.stamp.get(), &mut due);
         for waker in due.drain(..) {
-            if let Err(panic) = catch_unwind(AssertUnwindSafe(|| waker.wake())) {
-                self.shared.panicked(Location::caller(), panic);
+            if contain(|| waker.wake()).is_none() {
+                self.shared.stats.panic();
             }
         }
         self.due.replace(due);
@@ -251,9 +278,12 @@ impl Core {
     pub(crate) fn turn(&self) {
         self.take_in();
         for _ in 0..self.budget {
+            if self.shared.is_forced() {
+                break;
+            }
             let Some(link) = self.queue.pop() else { break };
             // SAFETY: the queue gave the link up; it lives until it is run.
-            let kind = unsafe { link.as_ref() }.kind;
+            let kind = unsafe { link.as_ref() }.kind();
             // SAFETY: `run` is of the link's own kind.
             unsafe { (kind.run)(link, self) };
         }
@@ -264,7 +294,7 @@ impl Core {
         }
     }
 
-    fn take_in(&self) {
+    pub(crate) fn take_in(&self) {
         if let Some(list) = self.shared.inbox.take() {
             // SAFETY: the inbox gave the links up.
             unsafe { self.queue.append(list) };
@@ -273,7 +303,7 @@ impl Core {
 
     /// Whether there is nothing to do but for timers.
     pub(crate) fn is_quiet(&self) -> bool {
-        self.queue.is_empty() && self.shared.inbox.is_empty() && !self.main_ready.get()
+        self.queue.is_empty() && self.shared.inbox.is_empty()
     }
 
     /// Sleeps until a timer is due, something comes in, or `until`.
@@ -320,11 +350,11 @@ impl Core {
     /// Runs all posts that were accepted, in order, and nothing else: a task that wakes itself cannot hold it up.
     pub(crate) fn run_posts(&self) {
         let tasks = RunQueue::default();
-        loop {
+        while !self.shared.is_forced() {
             self.take_in();
             let Some(link) = self.queue.pop() else { break };
             // SAFETY: the queue gave the link up; it lives until it is run.
-            let kind = unsafe { link.as_ref() }.kind;
+            let kind = unsafe { link.as_ref() }.kind();
             if kind.is_post {
                 // SAFETY: `run` is of the link's own kind.
                 unsafe { (kind.run)(link, self) };
@@ -344,10 +374,19 @@ impl Core {
         self.take_in();
         while let Some(link) = self.queue.pop() {
             // SAFETY: the queue gave the link up; it lives until it is abandoned.
-            let kind = unsafe { link.as_ref() }.kind;
+            let kind = unsafe { link.as_ref() }.kind();
             // SAFETY: `abandon` is of the link's own kind.
             unsafe { (kind.abandon)(link, self) };
             self.take_in();
+        }
+    }
+
+    /// Drops what is left of the timers. Their wakers are foreign code.
+    pub(crate) fn drop_timers(&self) {
+        for waker in self.wheel.replace(Wheel::new()).into_wakers() {
+            if contain(|| drop(waker)).is_none() {
+                self.shared.stats.panic();
+            }
         }
     }
 
@@ -369,7 +408,7 @@ impl Core {
         self.publish();
     }
 
-    fn publish(&self) {
+    pub(crate) fn publish(&self) {
         self.shared.stats.set_in_flight(self.roll.len() as u64);
     }
 }

@@ -5,6 +5,7 @@ use std::ptr::NonNull;
 
 use crate::{
     core::Core,
+    hook::contain,
     inbox::{Door, Kind, Link},
     shared::Shared,
 };
@@ -17,8 +18,7 @@ struct Errand<F> {
     act: F,
 }
 
-/// Has `act` done on the loop's thread, in its next turn; gives false if the loop has ended. `act` must not run
-/// foreign code that may panic.
+/// Has `act` done on the loop's thread, in its next turn; gives false if the loop has ended.
 pub(crate) fn send(shared: &Shared, act: impl FnOnce(&Core) + Send + 'static) -> bool {
     fn put<F: FnOnce(&Core) + Send + 'static>(shared: &Shared, act: F) -> bool {
         let errand = Box::new(Errand { link: Link::new(Errand::<F>::KIND), act });
@@ -54,11 +54,15 @@ impl<F: FnOnce(&Core) + Send + 'static> Errand<F> {
     unsafe fn run(link: NonNull<Link>, core: &Core) {
         // SAFETY: this is the `run` of its own kind, and the run queue has given it to us.
         let errand = *unsafe { Self::unbox(link) };
-        (errand.act)(core);
+        // It may drop a waker, which is foreign code.
+        if contain(|| (errand.act)(core)).is_none() {
+            core.shared().stats.panic();
+        }
     }
 
     unsafe fn discard(link: NonNull<Link>) {
         // SAFETY: as in `run`.
-        drop(unsafe { Self::unbox(link) });
+        let errand = unsafe { Self::unbox(link) };
+        contain(|| drop(errand));
     }
 }

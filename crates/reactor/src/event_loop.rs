@@ -3,7 +3,8 @@
 use std::{
     fmt, io,
     ops::Deref,
-    sync::{Arc, Mutex, PoisonError},
+    panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
+    sync::{Arc, Mutex, PoisonError, atomic::Ordering},
     thread::{self, JoinHandle},
     time::Duration,
 };
@@ -16,7 +17,6 @@ use ebbtide_lifecycle::{
 
 use crate::{
     builder::{Builder, Plan},
-    core::Core,
     handle::Handle,
     shared::Shared,
 };
@@ -54,12 +54,11 @@ struct Life {
 }
 
 /// How the loop is to be stopped. Later orders may bring it forward, not back.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 struct Orders {
-    /// Until when tasks may go on. At once, if nobody says otherwise.
+    given: bool,
+    /// Until when tasks may go on. None means at once, and is the earliest of all.
     deadline: Option<Deadline>,
-    /// Posts are abandoned.
-    force: bool,
 }
 
 impl EventLoop {
@@ -80,7 +79,7 @@ impl EventLoop {
             shared: shared.clone(),
             plan: Mutex::new(Some(plan)),
             thread: Mutex::new(None),
-            orders: Mutex::new(Orders { deadline: None, force: false }),
+            orders: Mutex::default(),
         };
         Self { handle: Handle { shared }, life: Arc::new(life) }
     }
@@ -99,7 +98,7 @@ impl EventLoop {
             let mut thread = lock(&life.thread);
             let run = {
                 let life = life.clone();
-                move || life.run(plan)
+                move || life.run_guarded(plan)
             };
             thread::Builder::new()
                 .name(life.shared.name.to_string())
@@ -135,7 +134,7 @@ impl EventLoop {
     /// Callable as [`stop`](EventLoop::stop); on the loop's own thread it gives false.
     pub fn stop_by(&self, deadline: Deadline) -> bool {
         self.life.order(Some(deadline), false);
-        self.life.wait() && self.life.shared.ledger.balance(0).cancelled == 0
+        self.life.wait() && self.life.cut_off_nothing()
     }
 
     /// Stops the loop without running anything more: posts are abandoned, tasks dropped. Callable as
@@ -159,7 +158,23 @@ impl EventLoop {
 }
 
 impl Life {
-    /// The loop's thread.
+    /// Whether everything that was accepted came to its own end. Once it has ended.
+    fn cut_off_nothing(&self) -> bool {
+        self.shared.cut_off.load(Ordering::Acquire) == 0
+    }
+
+    /// The loop's thread. It catches what its work panics with; should a panic get through all the same, those
+    /// who wait for its end are not left waiting.
+    fn run_guarded(&self, plan: Plan) {
+        let ran = catch_unwind(AssertUnwindSafe(|| self.run(plan)));
+        if let Err(panic) = ran {
+            self.shared.inbox.seal();
+            let _ = self.shared.life.step(Step::Stop);
+            let _ = self.shared.life.step(Step::End);
+            resume_unwind(panic);
+        }
+    }
+
     fn run(&self, plan: Plan) {
         let core = plan.core(self.shared.clone());
         let entered = core.enter();
@@ -179,7 +194,7 @@ impl Life {
             }
         }
         drop(entered);
-        core.end(self.orders().force);
+        core.end(false);
         drop(core);
         let ended = self.shared.life.step(Step::End);
         debug_assert!(ended.is_ok(), "whoever ends was told to stop");
@@ -194,21 +209,24 @@ impl Life {
         self.shared.inbox.seal();
         {
             let mut orders = lock(&self.orders);
-            let first = self.shared.life.state() < State::Stopping;
-            orders.deadline = if first { deadline } else { orders.deadline.min(deadline) };
-            orders.force |= force;
+            orders.deadline = if orders.given { orders.deadline.min(deadline) } else { deadline };
+            orders.given = true;
+        }
+        if force {
+            self.shared.force();
         }
         // Whoever comes first takes the step. If that ends a loop that never ran, nobody else closes its inbox.
         if self.shared.life.step(Step::Stop) == Ok(State::Stopped) {
             let _ = self.shared.inbox.die();
         }
-        self.shared.shutdown.fire(Reason::requested("the loop is stopped"));
+        // The loop first: whoever else is told may keep this thread.
         self.shared.nudge();
+        self.shared.shutdown.fire(Reason::requested("the loop is stopped"));
     }
 
     /// Waits for the thread's end. Gives false on that thread itself.
     fn wait(&self) -> bool {
-        if Core::current_of(&self.shared).is_some() {
+        if self.shared.is_own_thread() {
             return false;
         }
         self.shared.life.reached(State::Stopped).wait();
@@ -253,11 +271,7 @@ impl Component for EventLoop {
             let patience = deadline.instant().and_then(|at| at.max(SystemClock.now()).checked_add(GRACE));
             let ended = life.shared.life.reached(State::Stopped);
             let ended = ended.wait_by(patience.map_or(Deadline::never(), Deadline::at)).is_ok();
-            if ended && life.wait() && life.shared.ledger.balance(0).cancelled == 0 {
-                Stopped::Clean
-            } else {
-                Stopped::Overdue
-            }
+            if ended && life.wait() && life.cut_off_nothing() { Stopped::Clean } else { Stopped::Overdue }
         })
     }
 

@@ -11,7 +11,7 @@ use std::{
 use ebbtide_lifecycle::{
     Balance, Entry, Reason, Refusal, Refused, Trigger, Triggered,
     blame::Stragglers,
-    time::{Clock, SystemClock, Timer},
+    time::{Clock, Timer},
     wait::Wait,
 };
 
@@ -47,6 +47,8 @@ impl Handle {
         let link = Post::boxed(Location::caller(), act);
         if let Some(core) = Core::current_of(&self.shared) {
             if !self.shared.inbox.is_shut() {
+                // What came in before, perhaps from this very thread, goes first.
+                core.take_in();
                 // SAFETY: the post lives until it is run, and is in no other list.
                 unsafe { core.queue.push(link) };
                 return Ok(());
@@ -183,13 +185,14 @@ pub async fn yield_now() {
     .await;
 }
 
-/// The clock of the loop: to be asked on its thread, elsewhere it gives the system's time.
+/// The clock that the loop lives by.
 impl Clock for Handle {
     fn now(&self) -> Instant {
-        Core::current_of(&self.shared).map_or_else(|| SystemClock.now(), Core::now)
+        self.shared.now()
     }
 }
 
+/// The loop's timers, for any thread. They end with the loop: a sleep that is not over then does not end any more.
 impl Timer for Handle {
     type Sleep = Sleep;
 

@@ -43,8 +43,27 @@ impl PanicHook {
 
     /// A hook that panics itself is reported by std's own, and by nobody else.
     pub(crate) fn call(&self, report: &PanicReport<'_>) {
-        let _ = catch_unwind(AssertUnwindSafe(|| (self.0)(report)));
+        contain(|| (self.0)(report));
     }
+}
+
+/// How often a panic may lead to another one, in the drop of what it panicked with, before that is leaked.
+const PANICS_IN_A_ROW_MAX: usize = 8;
+
+/// Does `act`, which is foreign code, and lets no panic of it get out, nor of what it panicked with.
+pub(crate) fn contain<T>(act: impl FnOnce() -> T) -> Option<T> {
+    let mut payload = match catch_unwind(AssertUnwindSafe(act)) {
+        Ok(done) => return Some(done),
+        Err(payload) => payload,
+    };
+    for _ in 0..PANICS_IN_A_ROW_MAX {
+        match catch_unwind(AssertUnwindSafe(|| drop(payload))) {
+            Ok(()) => return None,
+            Err(again) => payload = again,
+        }
+    }
+    std::mem::forget(payload);
+    None
 }
 
 impl Default for PanicHook {

@@ -33,8 +33,14 @@ pub struct Link {
     /// The one that was put in before it, in an inbox; the one that is run after it, in a run queue. Written by
     /// whoever puts it in, read by the loop.
     pub(crate) next: AtomicPtr<Link>,
-    pub(crate) kind: &'static Kind,
+    /// Always of a `&'static Kind`, which may be the head of something larger.
+    kind: NonNull<Kind>,
 }
+
+// SAFETY: the next is an atomic, and the kind is shared by all.
+unsafe impl Send for Link {}
+// SAFETY: as above.
+unsafe impl Sync for Link {}
 
 /// What can be done with a link. Each takes the link's part in the inbox or the run queue with it.
 #[derive(Debug)]
@@ -51,7 +57,24 @@ pub struct Kind {
 
 impl Link {
     pub(crate) fn new(kind: &'static Kind) -> Self {
+        // SAFETY: it is what it says.
+        unsafe { Self::with_head(NonNull::from(kind)) }
+    }
+
+    /// # Safety
+    /// `kind` is that of a `&'static Kind`, or of something `'static` that begins with one.
+    pub(crate) unsafe fn with_head(kind: NonNull<Kind>) -> Self {
         Self { next: AtomicPtr::new(ptr::null_mut()), kind }
+    }
+
+    pub(crate) fn kind(&self) -> &'static Kind {
+        // SAFETY: by the word of whoever made the link.
+        unsafe { self.kind.as_ref() }
+    }
+
+    /// The kind, and what it is the head of.
+    pub(crate) fn head(&self) -> NonNull<Kind> {
+        self.kind
     }
 
     /// A link that leads to nothing, for models of the inbox alone.

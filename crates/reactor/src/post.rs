@@ -64,6 +64,7 @@ impl<F: FnOnce() + 'static> Post<F> {
         let post = *unsafe { Self::unbox(link) };
         core.count(Entry::Accepted);
         core.count(Entry::Abandoned);
+        core.show(post.site);
         if let Err(panic) = catch_unwind(AssertUnwindSafe(|| drop(post.act))) {
             core.shared().panicked(post.site, panic);
         }

@@ -5,12 +5,13 @@ use std::{
     future::Future,
     panic::Location,
     pin::pin,
+    sync::atomic::Ordering,
     task::{Context, Poll, Waker},
     thread,
     time::{Duration, Instant},
 };
 
-use ebbtide_lifecycle::{Entry, Refusal, Refused, Step, blame::Stragglers};
+use ebbtide_lifecycle::{Balance, Entry, Reason, Refusal, Refused, Step, blame::Stragglers};
 
 use crate::{
     builder::Builder,
@@ -76,9 +77,10 @@ impl Runtime {
     /// Tasks that are still there stay, and go on with the next `block_on`. Inside another loop it works, but
     /// holds that one up.
     pub fn block_on<F: Future>(&mut self, future: F) -> F::Output {
-        let mut future = pin!(future);
         let core = &*self.core;
+        // Before the future is pinned, so that it is dropped inside its loop.
         let _entered = core.enter();
+        let mut future = pin!(future);
         let waker = Waker::from(core.shared().clone());
         let mut cx = Context::from_waker(&waker);
         core.main_is_ready();
@@ -86,10 +88,13 @@ impl Runtime {
             if core.take_main_ready()
                 && let Poll::Ready(output) = future.as_mut().poll(&mut cx)
             {
+                core.publish();
                 return output;
             }
             core.turn();
-            core.sleep(None);
+            if !core.main_is_waiting() {
+                core.sleep(None);
+            }
         }
     }
 
@@ -118,6 +123,18 @@ impl Runtime {
         self.handle().shutdown_handle()
     }
 
+    /// The sums of the runtime's ledger.
+    #[must_use]
+    pub fn balance(&self) -> Balance {
+        self.core.balance()
+    }
+
+    /// The tasks that are there, oldest first.
+    #[must_use]
+    pub fn stragglers(&self) -> Stragglers {
+        self.core.stragglers()
+    }
+
     /// Counters that outlive the runtime.
     #[must_use]
     pub fn shutdown_stats(&self) -> ShutdownStats {
@@ -129,6 +146,7 @@ impl Runtime {
     ///
     /// There is no default for `timeout`: how long work may take to come to an end is for the program to say.
     /// Tasks may spawn others meanwhile. Handles that are held elsewhere hold nothing up.
+    /// The shutdown is triggered, if that has not happened yet, so that tasks that wait for it come to an end.
     ///
     /// # Errors
     /// [`QuiesceTimeout`] with what is left. It can be called again, with more time.
@@ -136,12 +154,19 @@ impl Runtime {
         let core = &*self.core;
         core.shared().inbox.seal();
         let _entered = core.enter();
+        core.shared().shutdown.fire(Reason::requested("the runtime is quiesced"));
         let until = core.now().checked_add(timeout);
-        if core.drive_until_empty(|| until) {
+        let quiet = core.drive_until_empty(|| until);
+        core.publish();
+        if quiet {
             return Ok(());
         }
+        let (ready, held) = core.ready_and_held();
         Err(QuiesceTimeout {
             tasks: core.tasks(),
+            ready,
+            parked: core.tasks() - ready,
+            held,
             timers: core.timers(),
             undrained: !core.is_quiet(),
             stragglers: core.stragglers(),
@@ -175,6 +200,12 @@ impl fmt::Debug for Runtime {
 pub struct QuiesceTimeout {
     /// How many tasks are left.
     pub tasks: usize,
+    /// How many of them are ready to run.
+    pub ready: usize,
+    /// How many of them wait for something.
+    pub parked: usize,
+    /// Of how many of them somebody holds the handle. That does not hold them up.
+    pub held: usize,
     /// How many timers are pending.
     pub timers: usize,
     /// Whether anything is ready to run, or has come in and was not looked at.
@@ -216,12 +247,18 @@ impl Core {
     /// Ends the loop: runs the posts that were accepted, or abandons them, drops the tasks, and closes for good.
     pub(crate) fn end(&self, abandon: bool) {
         let _entered = self.enter();
-        if !abandon {
-            self.run_posts();
+        if abandon {
+            self.shared().force();
         }
+        self.run_posts();
+        let before = self.balance();
         self.cancel_tasks();
+        self.drop_timers();
         self.die();
+        self.shared().hide(self.stamp());
         let balance = self.balance();
+        let cut_off = balance.cancelled + balance.abandoned - before.cancelled - before.abandoned;
+        self.shared().cut_off.store(cut_off, Ordering::Release);
         if !balance.is_balanced() {
             self.shared().stats.unbalanced();
             debug_assert!(thread::panicking(), "the ledger of a loop balances: {balance}");

@@ -9,18 +9,19 @@ use std::{
         atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering},
     },
     task::Wake,
-    thread::Thread,
+    thread::{self, Thread},
     time::{Duration, Instant},
 };
 
 use ebbtide_lifecycle::{
     Ledger, Lifecycle, Trigger,
     blame::{Activity, Origin, Straggler},
+    time::{Clock, SystemClock, VirtualClock},
 };
 
 use crate::{
     core::Core,
-    hook::{PanicHook, PanicReport},
+    hook::{PanicHook, PanicReport, contain},
     inbox::{Door, Inbox, Kind, Link, Wake as WakeUp},
     stats::Counts,
 };
@@ -33,8 +34,14 @@ pub(crate) struct Shared {
     pub(crate) stats: Arc<Counts>,
     pub(crate) shutdown: Trigger,
     pub(crate) hook: PanicHook,
+    /// The clock that the loop lives by, if it is not the system's.
+    pub(crate) clock: Option<VirtualClock>,
     /// Stamps are nanoseconds since this.
     pub(crate) epoch: Instant,
+    /// Nothing more is to be run.
+    forced: AtomicBool,
+    /// How many posts and tasks the end of the loop cut off.
+    pub(crate) cut_off: AtomicU64,
     /// The loop's thread, once it has one.
     thread: OnceLock<Thread>,
     /// Where what is being run at this moment was submitted; null between runs. Always null or `&'static`.
@@ -74,8 +81,12 @@ unsafe fn run_nudge(_: NonNull<Link>, core: &Core) {
 }
 
 impl Shared {
-    pub(crate) fn new(name: Arc<str>, hook: PanicHook, epoch: Instant, shut: bool) -> Self {
+    pub(crate) fn new(name: Arc<str>, hook: PanicHook, clock: Option<VirtualClock>, shut: bool) -> Self {
+        let epoch = clock.as_ref().map_or_else(|| SystemClock.now(), Clock::now);
         Self {
+            clock,
+            forced: AtomicBool::new(false),
+            cut_off: AtomicU64::new(0),
             name,
             inbox: Inbox::new(shut),
             life: Lifecycle::new(),
@@ -153,14 +164,36 @@ impl Shared {
         Some(Straggler::new(Origin::from(site), Activity::Running, age).on(self.name.clone()))
     }
 
-    /// A panic that nobody is there to be handed to.
+    /// A panic that was caught, and that nobody is there to be handed to.
     pub(crate) fn panicked(&self, site: &'static Location<'static>, panic: Box<dyn Any + Send>) {
         self.stats.panic();
+        self.report(site, panic);
+    }
+
+    /// A panic that has been counted, and that nobody is there to be handed to any more.
+    pub(crate) fn report(&self, site: &'static Location<'static>, panic: Box<dyn Any + Send>) {
         self.hook.call(&PanicReport { loop_name: &self.name, site, panic: &*panic });
-        // What was panicked with is foreign code, too.
-        if let Err(again) = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| drop(panic))) {
-            std::mem::forget(again);
-        }
+        contain(|| drop(panic));
+    }
+
+    /// Whether this is the loop's thread, turning it or not.
+    pub(crate) fn is_own_thread(&self) -> bool {
+        self.thread.get().is_some_and(|thread| thread.id() == thread::current().id())
+    }
+
+    /// Has the loop run nothing more.
+    pub(crate) fn force(&self) {
+        self.forced.store(true, Ordering::Release);
+    }
+
+    #[inline]
+    pub(crate) fn is_forced(&self) -> bool {
+        self.forced.load(Ordering::Relaxed)
+    }
+
+    /// The time by the loop's clock.
+    pub(crate) fn now(&self) -> Instant {
+        self.clock.as_ref().map_or_else(|| SystemClock.now(), Clock::now)
     }
 }
 
@@ -170,10 +203,10 @@ impl Drop for Shared {
         let mut list = self.inbox.take();
         while let Some(link) = list {
             // SAFETY: the inbox gave the link up; it lives until it is discarded.
-            let Link { kind, next } = unsafe { link.as_ref() };
-            list = NonNull::new(next.load(Ordering::Relaxed));
+            let left = unsafe { link.as_ref() };
+            list = NonNull::new(left.next.load(Ordering::Relaxed));
             // SAFETY: `discard` is of the link's own kind.
-            unsafe { (kind.discard)(link) };
+            unsafe { (left.kind().discard)(link) };
         }
     }
 }
@@ -188,9 +221,3 @@ impl Wake for Shared {
         self.put(&self.main);
     }
 }
-
-// SAFETY: the links' kinds are `'static`, their addresses are stable because `Shared` is kept in an `Arc`, and
-// everything else in it is made for sharing.
-unsafe impl Send for Shared {}
-// SAFETY: as above.
-unsafe impl Sync for Shared {}

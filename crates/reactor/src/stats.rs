@@ -22,7 +22,7 @@ pub(crate) struct Counts {
     panics: AtomicU64,
     unbalanced: AtomicU64,
     undrained_wakes: AtomicU64,
-    /// Tasks and posts in flight, published by the loop whenever it sleeps and when it ends.
+    /// Tasks in flight, published by the loop whenever it sleeps or is left, and when it ends.
     in_flight: AtomicU64,
 }
 
@@ -80,8 +80,10 @@ pub struct StatsSnapshot {
     /// Runtimes (one at most, for these counters) that ended with a ledger that does not balance: a defect of
     /// ebbtide.
     pub unbalanced_shutdowns: u64,
-    /// Wake-ups that came from other threads after the runtime had ended. They had nobody to wake any more; a
-    /// count above zero tells that some producer was not stopped before its loop.
+    /// Wake-ups from other threads that came so late that the runtime had closed for everything between the
+    /// mark on the task and its way into the inbox. The task had been dropped by then; a count above zero tells
+    /// that some producer was not stopped before its loop. Wake-ups of tasks that are known to be gone are not
+    /// counted.
     pub undrained_wakes: u64,
 }
 

@@ -26,7 +26,11 @@ pub fn now() -> Instant {
 ///
 /// For work on a loop: see [`Sleep`].
 pub fn sleep(duration: Duration) -> Sleep {
-    Sleep::new(now().checked_add(duration), None)
+    match Core::current() {
+        Some(core) => Sleep::new(core.now().checked_add(duration), None),
+        // Whose clock it is to be counted by shows when it is polled.
+        None => Sleep { at: None, after: Some(duration), ended: false, host: None, armed: Armed::No },
+    }
 }
 
 /// Sleeps until `at`, never less. For work on a loop: see [`Sleep`].
@@ -36,7 +40,8 @@ pub fn sleep_until(at: Instant) -> Sleep {
 
 /// A sleep; from [`sleep`], [`sleep_until`] and `Handle::sleep_until`.
 ///
-/// It ends at its time, never before. Dropping it cancels it at once and releases its waker. It belongs to the
+/// It ends at its time, never before; if its loop ends first, it does not end. Dropping it cancels it at once and
+/// releases its waker. It belongs to the
 /// loop of its handle, or else to the one that polls it first, and may then be polled and dropped on any
 /// thread.
 ///
@@ -44,8 +49,11 @@ pub fn sleep_until(at: Instant) -> Sleep {
 /// When it belongs to no loop, and is polled first where none runs.
 #[must_use = "a sleep does nothing unless awaited"]
 pub struct Sleep {
-    /// None if it never ends.
+    /// None if it never ends, or if that is not known yet.
     at: Option<Instant>,
+    /// How long it is, until it is polled on a loop: for one that was made elsewhere.
+    after: Option<Duration>,
+    ended: bool,
     host: Option<Arc<Shared>>,
     armed: Armed,
 }
@@ -60,7 +68,7 @@ enum Armed {
 
 impl Sleep {
     pub(crate) fn new(at: Option<Instant>, host: Option<Arc<Shared>>) -> Self {
-        Self { at, host, armed: Armed::No }
+        Self { at, after: None, ended: false, host, armed: Armed::No }
     }
 
     fn arm(&mut self, at: Instant, waker: &Waker) -> Poll<()> {
@@ -69,7 +77,10 @@ impl Sleep {
             core.shared().clone()
         });
         if let Some(core) = Core::current_of(host) {
-            let Some(key) = core.arm(at, waker) else { return Poll::Ready(()) };
+            let Some(key) = core.arm(at, waker) else {
+                self.ended = true;
+                return Poll::Ready(());
+            };
             self.armed = Armed::Here(key);
             return Poll::Pending;
         }
@@ -93,8 +104,14 @@ impl Future for Sleep {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        let Some(at) = self.at else { return Poll::Pending };
         let this = &mut *self;
+        if this.ended {
+            return Poll::Ready(());
+        }
+        if let Some(duration) = this.after.take() {
+            this.at = now().checked_add(duration);
+        }
+        let Some(at) = this.at else { return Poll::Pending };
         match (&this.armed, &this.host) {
             (Armed::Here(key), Some(host)) => match Core::current_of(host) {
                 // It is in the wheel until it fires.
@@ -117,8 +134,7 @@ impl Future for Sleep {
             (Armed::No, _) | (_, None) => return this.arm(at, cx.waker()),
         }
         this.armed = Armed::No;
-        // Fired: and a sleep that has ended stays so.
-        this.at = Some(this.host.as_ref().map_or(at, |host| host.epoch));
+        this.ended = true;
         Poll::Ready(())
     }
 }

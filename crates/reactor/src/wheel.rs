@@ -114,6 +114,11 @@ impl Wheel {
         self.retire(key.index)
     }
 
+    /// The wakers of all entries.
+    pub(crate) fn into_wakers(self) -> impl Iterator<Item = Waker> {
+        self.entries.into_iter().filter_map(|entry| entry.waker)
+    }
+
     /// Moves all wakers whose time has come by `now` to `due`, slot by slot.
     pub(crate) fn advance(&mut self, now: u64, due: &mut Vec<Waker>) {
         let target = now >> TICK_BITS;

@@ -25,7 +25,7 @@ use std::{
         Arc,
         atomic::{AtomicUsize, Ordering, fence},
     },
-    task::{Context, Poll, RawWaker, RawWakerVTable, Waker},
+    task::{Context, Poll, Waker},
 };
 
 use ebbtide_lifecycle::Outcome;
@@ -34,9 +34,11 @@ use super::{
     JoinError,
     depot::{self, Block},
     roll::Place,
+    waker,
 };
 use crate::{
     core::Core,
+    hook::contain,
     inbox::{Door, Kind, Link},
     shared::Shared,
 };
@@ -108,7 +110,8 @@ pub(crate) fn new<F: Future>(
     core: Option<&Core>,
 ) -> TaskRef {
     let header = Header {
-        link: Link::new(&TaskCell::<F>::KIND.kind),
+        // SAFETY: a `TaskKind` begins with its `Kind`.
+        link: unsafe { Link::with_head(NonNull::from(TaskCell::<F>::KIND).cast()) },
         word: AtomicUsize::new(SCHEDULED | JOINED | (2 * REFERENCE)),
         shared,
         place: Place::default(),
@@ -159,14 +162,18 @@ impl TaskRef {
         parked.then(|| self.header().parked.get())
     }
 
+    /// Whether there is a handle.
+    pub(crate) fn is_joined(&self) -> bool {
+        self.header().word.load(Ordering::Relaxed) & JOINED != 0
+    }
+
     pub(crate) fn is_done(&self) -> bool {
         self.header().word.load(Ordering::Acquire) & DONE != 0
     }
 
     fn kind(&self) -> &'static TaskKind {
-        let kind = ptr::from_ref(self.header().link.kind).cast::<TaskKind>();
-        // SAFETY: `new` made the link's kind out of the first field of a `TaskKind`, which is laid out in order.
-        unsafe { &*kind }
+        // SAFETY: `new` made the link with a `TaskKind`.
+        unsafe { self.header().link.head().cast().as_ref() }
     }
 
     /// Wakes the task: it is polled again, unless it is done.
@@ -203,6 +210,35 @@ impl TaskRef {
         }
     }
 
+    /// Wakes the task.
+    #[inline]
+    pub(super) fn wake(self) {
+        self.schedule(0);
+    }
+
+    /// Counts one more reference. The caller has one already.
+    #[inline]
+    pub(super) fn add_reference(self) {
+        // Relaxed: the caller's reference keeps the block alive.
+        let before = self.header().word.fetch_add(REFERENCE, Ordering::Relaxed);
+        if before > isize::MAX as usize {
+            // As `Arc` does: so many wakers exist only if they are leaked, and a wrapped count would free the
+            // task.
+            abort();
+        }
+    }
+
+    pub(super) fn as_ptr(self) -> *const () {
+        self.0.as_ptr().cast_const().cast()
+    }
+
+    /// # Safety
+    /// It came from [`as_ptr`](TaskRef::as_ptr), and the task lives.
+    pub(super) const unsafe fn from_ptr(pointer: *const ()) -> Self {
+        // SAFETY: a task's pointer is not null.
+        Self(unsafe { NonNull::new_unchecked(pointer.cast_mut().cast()) })
+    }
+
     /// Asks for the future to be dropped.
     pub(super) fn cancel(&self) {
         self.schedule(CANCEL);
@@ -223,6 +259,7 @@ impl TaskRef {
     /// Drops the future of a task that is enrolled or scheduled, and books it as cancelled. The loop's thread
     /// only.
     pub(crate) fn drop_future(self, core: &Core) {
+        core.show(self.site());
         // SAFETY: this is the loop's thread, and the task is not done, so the future is there and not being
         // polled: a future cannot cancel its own task but by scheduling it.
         let dropped = catch_unwind(AssertUnwindSafe(|| unsafe { (self.kind().drop_future)(self) }));
@@ -255,8 +292,8 @@ impl TaskRef {
         if before & WAITING != 0 {
             // SAFETY: `DONE` was set by us and `WAITING` was there: the slot is the loop's from now on.
             let joiner = unsafe { (*self.header().joiner.get()).take() };
-            if let Err(panic) = catch_unwind(AssertUnwindSafe(|| joiner.map(Waker::wake))) {
-                core.shared().panicked(self.site(), panic);
+            if contain(|| joiner.map(Waker::wake)).is_none() {
+                core.shared().stats.panic();
             }
         }
         if before & SCHEDULED == 0 {
@@ -351,9 +388,9 @@ impl<F: Future> TaskCell<F> {
             return task.drop_future(core);
         }
         core.show(header.site);
-        // SAFETY: the waker does not outlive this poll, which keeps the task alive; it is not dropped, so the
-        // reference that it would count does not exist.
-        let waker = ManuallyDrop::new(unsafe { Waker::from_raw(raw_waker(task)) });
+        // Not dropped, so the reference that it would count does not exist; it does not outlive this poll,
+        // which keeps the task alive.
+        let waker = ManuallyDrop::new(waker::of(task));
         let mut cx = Context::from_waker(&waker);
         let mut output = None;
         let polled = catch_unwind(AssertUnwindSafe(|| {
@@ -381,6 +418,7 @@ impl<F: Future> TaskCell<F> {
                 if let Err(again) = dropped {
                     core.shared().panicked(header.site, again);
                 }
+                core.shared().stats.panic();
                 (Err(panic), Outcome::Failed)
             }
         };
@@ -437,7 +475,8 @@ impl<F: Future> TaskCell<F> {
         let stage = mem::replace(unsafe { Self::stage(task) }, Stage::Empty);
         let header = task.header();
         if let Stage::Output(Err(panic)) = stage {
-            header.shared.panicked(header.site, panic);
+            // Counted when it was caught.
+            header.shared.report(header.site, panic);
         } else if let Err(panic) = catch_unwind(AssertUnwindSafe(|| drop(stage))) {
             header.shared.panicked(header.site, panic);
         }
@@ -456,41 +495,3 @@ impl<F: Future> TaskCell<F> {
         unsafe { depot::give_back(task.0.cast(), Self::BLOCK, core) };
     }
 }
-
-fn raw_waker(task: TaskRef) -> RawWaker {
-    RawWaker::new(task.0.as_ptr().cast_const().cast(), &WAKER)
-}
-
-/// A waker is a reference to its task.
-const WAKER: RawWakerVTable = {
-    const fn task(data: *const ()) -> TaskRef {
-        // SAFETY: the data of a waker is the pointer of a `TaskRef`.
-        TaskRef(unsafe { NonNull::new_unchecked(data.cast_mut().cast()) })
-    }
-
-    unsafe fn clone(data: *const ()) -> RawWaker {
-        // Relaxed: the waker that is cloned keeps the block alive.
-        let before = task(data).header().word.fetch_add(REFERENCE, Ordering::Relaxed);
-        if before > isize::MAX as usize {
-            // As `Arc` does: so many wakers exist only if they are leaked, and a wrapped count would free the
-            // task.
-            abort();
-        }
-        RawWaker::new(data, &WAKER)
-    }
-
-    unsafe fn wake(data: *const ()) {
-        task(data).schedule(0);
-        task(data).release();
-    }
-
-    unsafe fn wake_by_ref(data: *const ()) {
-        task(data).schedule(0);
-    }
-
-    unsafe fn drop(data: *const ()) {
-        task(data).release();
-    }
-
-    RawWakerVTable::new(clone, wake, wake_by_ref, drop)
-};

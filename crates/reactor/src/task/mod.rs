@@ -12,6 +12,7 @@
 mod cell;
 mod depot;
 mod roll;
+mod waker;
 
 use std::{
     any::Any,
@@ -30,8 +31,8 @@ pub(crate) use self::{
 
 /// A handle that joins a task: await it for what the task gives.
 ///
-/// Dropping it lets the task go on by itself. It can be awaited on any executor, on any thread if the output
-/// may go there.
+/// Dropping it lets the task go on by itself. What it gives it gives once: awaited again, it says that the task
+/// was cancelled. It can be awaited on any executor, on any thread if the output may go there.
 #[must_use = "dropping a `Task` detaches it; call `detach` to say so"]
 pub struct Task<T> {
     task: TaskRef,

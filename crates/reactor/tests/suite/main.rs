@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "in a test it is an assertion")]
 
 mod component;
+mod nested;
 mod panics;
 mod post;
 mod quiesce;

@@ -5,7 +5,7 @@ use std::{
         Arc, Mutex,
         atomic::{AtomicUsize, Ordering},
     },
-    task::{Context, Poll},
+    task::{Context, Poll, Wake, Waker},
 };
 
 use ebbtide_reactor::{EventLoop, Runtime, yield_now};
@@ -172,4 +172,69 @@ fn e10_a_runtime_that_is_dropped_by_a_panic_drops_its_tasks_and_runs_nothing() {
     assert!(caught.is_err());
     assert_eq!(Arc::strong_count(&canary), 1);
     assert_eq!(stats.unwrap().snapshot().to_string(), "accepted 2, cancelled 1, abandoned 1");
+}
+
+/// What panics again when it is dropped.
+struct Bomb;
+
+impl Drop for Bomb {
+    fn drop(&mut self) {
+        panic!("in the drop of a payload, on purpose");
+    }
+}
+
+#[test]
+fn e7_a_hook_that_panics_with_something_that_panics_does_not_end_the_loop() {
+    let events = EventLoop::builder().panic_hook(|_| std::panic::panic_any(Bomb)).event_loop();
+    events.start().unwrap();
+    events.post(|| panic!("in a post, on purpose")).unwrap();
+    events.post(|| std::panic::panic_any(Bomb)).unwrap();
+    assert!(is_alive(&events));
+    events.stop();
+}
+
+/// A waker whose drop panics.
+struct BadWaker;
+
+impl Wake for BadWaker {
+    fn wake(self: Arc<Self>) {}
+}
+
+impl Drop for BadWaker {
+    fn drop(&mut self) {
+        panic!("in the drop of a waker, on purpose");
+    }
+}
+
+#[test]
+fn e7_a_waker_that_panics_when_it_is_dropped_does_not_end_the_loop() {
+    for drop_before_the_stop in [true, false] {
+        let (events, _told) = watched();
+        let armed = events
+            .spawn(async {
+                let mut sleep = Box::pin(ebbtide_reactor::sleep(std::time::Duration::from_secs(3600)));
+                let waker = Waker::from(Arc::new(BadWaker));
+                assert!(sleep.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
+                Some(sleep)
+            })
+            .unwrap();
+        let armed = block_on(armed).unwrap();
+        if drop_before_the_stop {
+            drop(armed);
+            assert!(is_alive(&events));
+            events.stop();
+        } else {
+            events.stop();
+            drop(armed);
+        }
+        assert!(events.shutdown_stats().snapshot().panics > 0);
+    }
+}
+
+#[test]
+fn e7_a_panic_that_its_handle_gets_is_counted_too() {
+    let (events, _told) = watched();
+    assert!(block_on(events.spawn(async { panic!("in a poll, on purpose") }).unwrap()).is_err());
+    events.stop();
+    assert_eq!(events.shutdown_stats().snapshot().panics, 1);
 }

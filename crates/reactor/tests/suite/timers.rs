@@ -191,3 +191,13 @@ fn two_loops_in_virtual_time_wait_for_each_other() {
     let spawned = spawn(async {}).is_err();
     assert!(spawned, "this thread runs no loop");
 }
+
+#[test]
+fn a_sleep_made_elsewhere_is_counted_by_the_clock_of_its_loop() {
+    let (mut runtime, clock, start) = in_virtual_time();
+    runtime.block_on(sleep(7200 * SECOND));
+    let made_here = sleep(60 * SECOND);
+    runtime.block_on(made_here);
+    assert_eq!(clock.now(), start + 7260 * SECOND);
+    assert_eq!(runtime.handle().now(), clock.now());
+}
