@@ -381,10 +381,12 @@ impl Core {
         }
     }
 
-    /// Drops what is left of the timers. Their wakers are foreign code.
-    pub(crate) fn drop_timers(&self) {
+    /// Wakes those who sleep by what is left of the timers, after saying that there are none any more: they go
+    /// on to sleep by other means. The tasks of this loop are gone by then.
+    pub(crate) fn end_timers(&self) {
+        self.shared.end_timers();
         for waker in self.wheel.replace(Wheel::new()).into_wakers() {
-            if contain(|| drop(waker)).is_none() {
+            if contain(|| waker.wake()).is_none() {
                 self.shared.stats.panic();
             }
         }

@@ -192,7 +192,7 @@ impl Clock for Handle {
     }
 }
 
-/// The loop's timers, for any thread. They end with the loop: a sleep that is not over then does not end any more.
+/// The loop's timers, for any thread.
 impl Timer for Handle {
     type Sleep = Sleep;
 

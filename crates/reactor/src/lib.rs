@@ -26,6 +26,7 @@ mod hook;
 mod inbox;
 #[cfg(loom)]
 pub mod inbox;
+mod orphan;
 mod post;
 mod run_queue;
 mod runtime;

@@ -253,8 +253,8 @@ impl Core {
         self.run_posts();
         let before = self.balance();
         self.cancel_tasks();
-        self.drop_timers();
         self.die();
+        self.end_timers();
         self.shared().hide(self.stamp());
         let balance = self.balance();
         let cut_off = balance.cancelled + balance.abandoned - before.cancelled - before.abandoned;

@@ -40,6 +40,8 @@ pub(crate) struct Shared {
     pub(crate) epoch: Instant,
     /// Nothing more is to be run.
     forced: AtomicBool,
+    /// The loop has ended, and with it its timers.
+    timers_ended: AtomicBool,
     /// How many posts and tasks the end of the loop cut off.
     pub(crate) cut_off: AtomicU64,
     /// The loop's thread, once it has one.
@@ -86,6 +88,7 @@ impl Shared {
         Self {
             clock,
             forced: AtomicBool::new(false),
+            timers_ended: AtomicBool::new(false),
             cut_off: AtomicU64::new(0),
             name,
             inbox: Inbox::new(shut),
@@ -179,6 +182,15 @@ impl Shared {
     /// Whether this is the loop's thread, turning it or not.
     pub(crate) fn is_own_thread(&self) -> bool {
         self.thread.get().is_some_and(|thread| thread.id() == thread::current().id())
+    }
+
+    pub(crate) fn end_timers(&self) {
+        self.timers_ended.store(true, Ordering::Release);
+    }
+
+    /// Whether whoever is woken by a timer is woken because the loop has ended.
+    pub(crate) fn timers_have_ended(&self) -> bool {
+        self.timers_ended.load(Ordering::Acquire)
     }
 
     /// Has the loop run nothing more.

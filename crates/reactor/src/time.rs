@@ -14,7 +14,7 @@ use std::{
 
 use ebbtide_lifecycle::time::{Clock, SystemClock};
 
-use crate::{core::Core, errand, shared::Shared, wheel::Key};
+use crate::{core::Core, errand, orphan::Orphan, shared::Shared, wheel::Key};
 
 /// The time by the clock of the loop that runs here, or else by the system's.
 #[must_use]
@@ -40,10 +40,9 @@ pub fn sleep_until(at: Instant) -> Sleep {
 
 /// A sleep; from [`sleep`], [`sleep_until`] and `Handle::sleep_until`.
 ///
-/// It ends at its time, never before; if its loop ends first, it does not end. Dropping it cancels it at once and
-/// releases its waker. It belongs to the
-/// loop of its handle, or else to the one that polls it first, and may then be polled and dropped on any
-/// thread.
+/// It ends at its time, never before; also if its loop ends first: then it goes on by a timer thread that all
+/// such sleeps share. Dropping it cancels it at once and releases its waker. It belongs to the loop of its
+/// handle, or else to the one that polls it first, and may then be polled and dropped on any thread.
 ///
 /// # Panics
 /// When it belongs to no loop, and is polled first where none runs.
@@ -64,6 +63,8 @@ enum Armed {
     Here(Key),
     /// On its way to the loop's wheel, or there, from another thread.
     Away(Arc<Away>),
+    /// Its loop has ended.
+    Orphaned(Orphan),
 }
 
 impl Sleep {
@@ -84,10 +85,9 @@ impl Sleep {
             self.armed = Armed::Here(key);
             return Poll::Pending;
         }
-        let away = Arc::new(Away::new(waker.clone()));
+        let away = Arc::new(Away::new(host.clone(), waker.clone()));
         self.armed = Armed::Away(away.clone());
-        // A loop that has ended wakes nobody: as with any work that its stop has cut off, the sleep does not end.
-        errand::send(host, move |core| {
+        let sent = errand::send(host, move |core| {
             if !away.gone.load(Ordering::Acquire) {
                 let waker = Waker::from(away.clone());
                 match core.arm(at, &waker) {
@@ -96,7 +96,17 @@ impl Sleep {
                 }
             }
         });
-        Poll::Pending
+        if sent { Poll::Pending } else { self.orphan(at, waker) }
+    }
+
+    /// Goes on without its loop.
+    fn orphan(&mut self, at: Instant, waker: &Waker) -> Poll<()> {
+        let clock = self.host.as_ref().and_then(|host| host.clock.as_ref());
+        let mut orphan = Orphan::new(at, clock);
+        let poll = orphan.poll(waker);
+        self.ended = poll.is_ready();
+        self.armed = Armed::Orphaned(orphan);
+        poll
     }
 }
 
@@ -112,7 +122,7 @@ impl Future for Sleep {
             this.at = now().checked_add(duration);
         }
         let Some(at) = this.at else { return Poll::Pending };
-        match (&this.armed, &this.host) {
+        match (&mut this.armed, &this.host) {
             (Armed::Here(key), Some(host)) => match Core::current_of(host) {
                 // It is in the wheel until it fires.
                 Some(core) => {
@@ -126,8 +136,13 @@ impl Future for Sleep {
                     return this.arm(at, cx.waker());
                 }
             },
-            (Armed::Away(away), _) => {
-                if !away.has_fired(cx.waker()) {
+            (Armed::Away(away), _) => match away.look(cx.waker()) {
+                Seen::Nothing => return Poll::Pending,
+                Seen::TheEndOfItsLoop => return this.orphan(at, cx.waker()),
+                Seen::ItsTime => {}
+            },
+            (Armed::Orphaned(orphan), _) => {
+                if orphan.poll(cx.waker()).is_pending() {
                     return Poll::Pending;
                 }
             }
@@ -143,7 +158,7 @@ impl Sleep {
     fn disarm(&mut self) {
         let Some(host) = &self.host else { return };
         match std::mem::replace(&mut self.armed, Armed::No) {
-            Armed::No => {}
+            Armed::No | Armed::Orphaned(_) => {}
             Armed::Here(key) => match Core::current_of(host) {
                 Some(core) => core.disarm(key),
                 None => drop(errand::send(host, move |core| core.disarm(key))),
@@ -175,7 +190,9 @@ impl fmt::Debug for Sleep {
 
 /// What a sleep and its loop share while they are on different threads.
 struct Away {
+    host: Arc<Shared>,
     fired: AtomicBool,
+    orphaned: AtomicBool,
     /// The sleep was dropped.
     gone: AtomicBool,
     waker: Mutex<Option<Waker>>,
@@ -184,9 +201,11 @@ struct Away {
 }
 
 impl Away {
-    fn new(waker: Waker) -> Self {
+    fn new(host: Arc<Shared>, waker: Waker) -> Self {
         Self {
+            host,
             fired: AtomicBool::new(false),
+            orphaned: AtomicBool::new(false),
             gone: AtomicBool::new(false),
             waker: Mutex::new(Some(waker)),
             key: Mutex::new(None),
@@ -201,19 +220,32 @@ impl Away {
         self.waker.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    /// Whether it has fired, and if not whom to wake then.
-    fn has_fired(&self, waker: &Waker) -> bool {
+    /// What has happened; and if nothing has, whom to wake then.
+    fn look(&self, waker: &Waker) -> Seen {
         let waker = waker.clone();
         let unneeded = self.waker.lock().unwrap_or_else(PoisonError::into_inner).replace(waker);
         drop(unneeded);
-        self.fired.load(Ordering::Acquire)
+        if self.fired.load(Ordering::Acquire) {
+            Seen::ItsTime
+        } else if self.orphaned.load(Ordering::Acquire) {
+            Seen::TheEndOfItsLoop
+        } else {
+            Seen::Nothing
+        }
     }
 }
 
-/// Called by the loop when the time has come.
+enum Seen {
+    Nothing,
+    ItsTime,
+    TheEndOfItsLoop,
+}
+
+/// Called by the loop when the time has come, or when it ends.
 impl Wake for Away {
     fn wake(self: Arc<Self>) {
-        self.fired.store(true, Ordering::Release);
+        let what = if self.host.timers_have_ended() { &self.orphaned } else { &self.fired };
+        what.store(true, Ordering::Release);
         if let Some(waker) = self.take_waker() {
             waker.wake();
         }

@@ -201,3 +201,31 @@ fn a_sleep_made_elsewhere_is_counted_by_the_clock_of_its_loop() {
     assert_eq!(clock.now(), start + 7260 * SECOND);
     assert_eq!(runtime.handle().now(), clock.now());
 }
+
+/// The origin left sleepers hanging when the loop stopped.
+#[test]
+fn e8_a_sleep_on_another_thread_outlives_its_loop() {
+    let events = running();
+    let at = SystemClock.now() + Duration::from_millis(20);
+    let [mut before, after] = [events.sleep_until(at), events.sleep_until(at)].map(Box::pin);
+    let wakes = Arc::new(Wakes::default());
+    let waker = Waker::from(wakes.clone());
+    assert!(before.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
+    events.stop();
+    while wakes.0.load(std::sync::atomic::Ordering::SeqCst) == 0 {
+        std::thread::yield_now();
+    }
+    for sleep in [before, after] {
+        block_on(sleep);
+        assert!(SystemClock.now() >= at, "never early");
+    }
+}
+
+#[derive(Default)]
+struct Wakes(std::sync::atomic::AtomicUsize);
+
+impl Wake for Wakes {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+    }
+}
