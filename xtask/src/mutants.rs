@@ -194,6 +194,30 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         to: "while word & DEAD == 0 {",
         caught_by: "a_stop_during_the_start_keeps_the_inbox_shut",
     },
+    Mutant {
+        name: "clear-of-any-tick",
+        folder: "reactor",
+        file: "src/io/source.rs",
+        from: "while word / TICK == seen.0 / TICK {",
+        to: "loop {",
+        caught_by: "whoever_waits_for_io_sees_all_that_arrives",
+    },
+    Mutant {
+        name: "park-without-a-look",
+        folder: "reactor",
+        file: "src/io/source.rs",
+        from: "        let seen = self.look();\n        drop(unneeded);\n        if seen.0 & ENDED != 0 {",
+        to: "        let seen = Seen(0);\n        drop(unneeded);\n        if seen.0 & ENDED != 0 {",
+        caught_by: "whoever_waits_for_io_of_a_loop_that_ends_is_told",
+    },
+    Mutant {
+        name: "news-without-a-tick",
+        folder: "reactor",
+        file: "src/io/source.rs",
+        from: "word.wrapping_add(TICK) | news.0,",
+        to: "word | news.0,",
+        caught_by: "whoever_waits_for_io_sees_all_that_arrives",
+    },
 ];
 
 /// A broken model may run for ever: it is then not caught.

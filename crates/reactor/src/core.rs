@@ -21,6 +21,7 @@ use ebbtide_lifecycle::{
 
 use crate::{
     hook::contain,
+    io::{Driver, Limit},
     run_queue::RunQueue,
     shared::Shared,
     task::{Depot, Roll, TaskRef},
@@ -43,8 +44,10 @@ pub(crate) struct Core {
     /// As `wheel`.
     book: RefCell<Book>,
     time: Time,
-    /// How many are run before the clock and the inbox are looked at again.
+    /// How many are run before the clock, the inbox and I/O are looked at again.
     budget: u32,
+    /// How many operations of I/O the task that runs may still do before it has to let others go first.
+    operations: Cell<u32>,
     /// The time of this turn, in nanoseconds since the loop's epoch.
     stamp: Cell<u64>,
     /// The future of `block_on` wants to be polled.
@@ -56,6 +59,9 @@ pub(crate) struct Core {
     /// Wakers that are due, kept for their room.
     due: RefCell<Vec<Waker>>,
 }
+
+/// How many operations of I/O a task may do without waiting before it has to let others go first.
+const OPERATIONS_MAX: u32 = 128;
 
 /// Whose time the loop lives in.
 enum Time {
@@ -92,6 +98,7 @@ impl Core {
             book: RefCell::new(shared.ledger.book()),
             time,
             budget,
+            operations: Cell::new(0),
             stamp: Cell::new(0),
             main_ready: Cell::new(false),
             below: Cell::new(ptr::null()),
@@ -164,10 +171,6 @@ impl Core {
 
     pub(crate) fn main_is_ready(&self) {
         self.main_ready.set(true);
-    }
-
-    pub(crate) fn main_is_waiting(&self) -> bool {
-        self.main_ready.get()
     }
 
     pub(crate) fn take_main_ready(&self) -> bool {
@@ -264,12 +267,42 @@ impl Core {
     fn fire(&self) {
         let mut due = self.due.take();
         self.wheel.borrow_mut().advance(self.stamp.get(), &mut due);
+        self.wake_all(due);
+    }
+
+    /// Wakes whoever is due, and keeps the room.
+    fn wake_all(&self, mut due: Vec<Waker>) {
         for waker in due.drain(..) {
             if contain(|| waker.wake()).is_none() {
                 self.shared.stats.panic();
             }
         }
         self.due.replace(due);
+    }
+
+    // ---- I/O ----
+
+    /// A task is about to be polled.
+    #[inline]
+    pub(crate) fn begin_operations(&self) {
+        self.operations.set(OPERATIONS_MAX);
+    }
+
+    pub(crate) fn operations_left(&self) -> u32 {
+        self.operations.get()
+    }
+
+    pub(crate) fn spend_operation(&self) {
+        self.operations.set(self.operations.get().saturating_sub(1));
+    }
+
+    /// Looks at I/O without waiting.
+    fn look_at_io(&self) {
+        if let Some(driver) = self.shared.driver().filter(|driver| driver.has_sources()) {
+            let mut due = self.due.take();
+            wait_for_io(driver, Limit::Now, &mut due);
+            self.wake_all(due);
+        }
     }
 
     // ---- turning ----
@@ -306,10 +339,11 @@ impl Core {
         self.queue.is_empty() && self.shared.inbox.is_empty()
     }
 
-    /// Sleeps until a timer is due, something comes in, or `until`.
-    pub(crate) fn sleep(&self, until: Option<Instant>) {
-        if !self.is_quiet() {
-            return;
+    /// Between two turns: looks at I/O, and sleeps if there is nothing to do until then: until a timer is due,
+    /// something comes in, I/O is ready, or `until`.
+    pub(crate) fn pause(&self, until: Option<Instant>) {
+        if !self.is_quiet() || self.main_ready.get() {
+            return self.look_at_io();
         }
         self.publish();
         let look = self.wheel.borrow().next_look();
@@ -323,18 +357,22 @@ impl Core {
 
     fn park(&self, until: Option<Instant>) {
         if !self.shared.inbox.arm() {
-            return;
+            return self.look_at_io();
         }
-        match until {
-            None => thread::park(),
-            Some(until) => thread::park_timeout(until.saturating_duration_since(SystemClock.now())),
+        let mut due = self.due.take();
+        match (self.shared.driver(), until) {
+            (Some(driver), _) => wait_for_io(driver, until.map_or(Limit::Never, Limit::Until), &mut due),
+            (None, None) => thread::park(),
+            (None, Some(until)) => thread::park_timeout(until.saturating_duration_since(SystemClock.now())),
         }
         self.shared.inbox.disarm();
+        self.wake_all(due);
     }
 
     fn rest(&self, participant: &RefCell<Participant>, until: Option<Instant>) {
         loop {
             let look = participant.borrow_mut().look();
+            self.look_at_io();
             if !self.is_quiet() || until.is_some_and(|until| self.now() >= until) {
                 return participant.borrow_mut().run();
             }
@@ -385,10 +423,15 @@ impl Core {
     /// on to sleep by other means. The tasks of this loop are gone by then.
     pub(crate) fn end_timers(&self) {
         self.shared.end_timers();
-        for waker in self.wheel.replace(Wheel::new()).into_wakers() {
-            if contain(|| waker.wake()).is_none() {
-                self.shared.stats.panic();
-            }
+        self.wake_all(self.wheel.replace(Wheel::new()).into_wakers().collect());
+    }
+
+    /// Wakes those who wait for I/O of this loop: they get an error. The tasks of this loop are gone by then.
+    pub(crate) fn end_io(&self) {
+        if let Some(driver) = self.shared.end_io() {
+            let mut due = self.due.take();
+            driver.end(&mut due);
+            self.wake_all(due);
         }
     }
 
@@ -412,6 +455,15 @@ impl Core {
 
     pub(crate) fn publish(&self) {
         self.shared.stats.set_in_flight(self.roll.len() as u64);
+    }
+}
+
+/// Waits for I/O, and puts those who are to be woken into `due`.
+fn wait_for_io(driver: &Driver, limit: Limit, due: &mut Vec<Waker>) {
+    if driver.wait(limit, due).is_err() {
+        // The system refuses a wait only if somebody has closed the loop's own descriptors. Then nothing wakes the
+        // loop any more but its looking: it goes on slowly rather than lose what it has accepted.
+        thread::park_timeout(Duration::from_millis(1));
     }
 }
 

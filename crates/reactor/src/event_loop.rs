@@ -4,7 +4,7 @@ use std::{
     fmt, io,
     ops::Deref,
     panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
-    sync::{Arc, Mutex, PoisonError, atomic::Ordering},
+    sync::{Arc, atomic::Ordering},
     thread::{self, JoinHandle},
     time::Duration,
 };
@@ -19,6 +19,7 @@ use crate::{
     builder::{Builder, Plan},
     handle::Handle,
     shared::Shared,
+    sync::{Mutex, lock},
 };
 
 /// How much longer than its deadline a stop is waited for: what the loop needs in order to drop its tasks.
@@ -186,7 +187,7 @@ impl Life {
                 if self.shared.life.state() >= State::Stopping {
                     break;
                 }
-                core.sleep(None);
+                core.pause(None);
             }
             let deadline = || self.orders().deadline.map_or(Some(core.now()), Deadline::instant);
             if self.orders().deadline.is_some() {
@@ -237,10 +238,6 @@ impl Life {
         }
         true
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Default for EventLoop {

@@ -26,6 +26,11 @@ mod hook;
 mod inbox;
 #[cfg(loom)]
 pub mod inbox;
+#[cfg(not(loom))]
+mod io;
+#[cfg(loom)]
+pub mod io;
+pub mod net;
 mod orphan;
 mod post;
 mod run_queue;
@@ -42,6 +47,7 @@ pub use self::{
     event_loop::{EventLoop, StartError},
     handle::{Handle, ShutdownHandle, spawn, yield_now},
     hook::PanicReport,
+    io::{Async, Ready},
     runtime::{QuiesceTimeout, Runtime},
     stats::{ShutdownStats, StatsSnapshot},
     task::{JoinError, Task},

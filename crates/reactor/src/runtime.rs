@@ -85,16 +85,15 @@ impl Runtime {
         let mut cx = Context::from_waker(&waker);
         core.main_is_ready();
         loop {
-            if core.take_main_ready()
-                && let Poll::Ready(output) = future.as_mut().poll(&mut cx)
-            {
-                core.publish();
-                return output;
+            if core.take_main_ready() {
+                core.begin_operations();
+                if let Poll::Ready(output) = future.as_mut().poll(&mut cx) {
+                    core.publish();
+                    return output;
+                }
             }
             core.turn();
-            if !core.main_is_waiting() {
-                core.sleep(None);
-            }
+            core.pause(None);
         }
     }
 
@@ -240,7 +239,7 @@ impl Core {
             if until.is_some_and(|until| self.now() >= until) {
                 return false;
             }
-            self.sleep(until);
+            self.pause(until);
         }
     }
 
@@ -255,6 +254,7 @@ impl Core {
         self.cancel_tasks();
         self.die();
         self.end_timers();
+        self.end_io();
         self.shared().hide(self.stamp());
         let balance = self.balance();
         let cut_off = balance.cancelled + balance.abandoned - before.cancelled - before.abandoned;

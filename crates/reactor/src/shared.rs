@@ -2,6 +2,7 @@
 
 use std::{
     any::Any,
+    io,
     panic::Location,
     ptr::{self, NonNull},
     sync::{
@@ -23,6 +24,7 @@ use crate::{
     core::Core,
     hook::{PanicHook, PanicReport, contain},
     inbox::{Door, Inbox, Kind, Link, Wake as WakeUp},
+    io::Driver,
     stats::Counts,
 };
 
@@ -46,6 +48,8 @@ pub(crate) struct Shared {
     pub(crate) cut_off: AtomicU64,
     /// The loop's thread, once it has one.
     thread: OnceLock<Thread>,
+    /// The loop's I/O, once it has any; then the loop sleeps there. None for good, if the loop ended without.
+    driver: OnceLock<Option<Arc<Driver>>>,
     /// Where what is being run at this moment was submitted; null between runs. Always null or `&'static`.
     running: AtomicPtr<Location<'static>>,
     /// The stamp of the turn that `running` belongs to.
@@ -99,6 +103,7 @@ impl Shared {
             hook,
             epoch,
             thread: OnceLock::new(),
+            driver: OnceLock::new(),
             running: AtomicPtr::new(ptr::null_mut()),
             turn: AtomicU64::new(0),
             main: Standby::new(MAIN),
@@ -113,11 +118,39 @@ impl Shared {
     }
 
     pub(crate) fn wake(&self, wake: WakeUp) {
-        if wake == WakeUp::Needed
-            && let Some(thread) = self.thread.get()
-        {
+        if wake == WakeUp::Needed {
+            match self.driver() {
+                Some(driver) => driver.notify(),
+                None => self.unpark_thread(),
+            }
+        }
+    }
+
+    fn unpark_thread(&self) {
+        if let Some(thread) = self.thread.get() {
             thread.unpark();
         }
+    }
+
+    pub(crate) fn driver(&self) -> Option<&Arc<Driver>> {
+        self.driver.get()?.as_ref()
+    }
+
+    /// The loop's I/O; made now if it has none yet.
+    pub(crate) fn driver_or_new(&self) -> io::Result<&Arc<Driver>> {
+        if self.driver.get().is_none() {
+            let new = Arc::new(Driver::new()?);
+            self.driver.get_or_init(|| Some(new));
+            // The loop may sleep without it. It has to come over: whoever finds the driver from now on does not
+            // wake it where it is.
+            self.unpark_thread();
+        }
+        self.driver().ok_or_else(crate::io::ended)
+    }
+
+    /// Says that there will be no I/O, if there is none yet. Gives the driver, to be told.
+    pub(crate) fn end_io(&self) -> Option<&Arc<Driver>> {
+        self.driver.get_or_init(|| None).as_ref()
     }
 
     /// Wakes the loop's thread in any case.

@@ -1,7 +1,20 @@
-//! The atomics of the part that is model-checked: std's in the product, loom's under `--cfg loom`.
+//! The atomics and locks of the parts that are model-checked: std's in the product, loom's under `--cfg loom`.
+
+use std::sync::PoisonError;
 
 #[cfg(not(loom))]
-pub(crate) use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
+pub(crate) use std::sync::{
+    Mutex, MutexGuard,
+    atomic::{AtomicPtr, AtomicUsize, Ordering},
+};
 
 #[cfg(loom)]
-pub(crate) use loom::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
+pub(crate) use loom::sync::{
+    Mutex, MutexGuard,
+    atomic::{AtomicPtr, AtomicUsize, Ordering},
+};
+
+/// Locks a mutex. What is kept under one here is never left half done by a panic.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -5,7 +5,7 @@ use std::{
     future::Future,
     pin::Pin,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc,
         atomic::{AtomicBool, Ordering},
     },
     task::{Context, Poll, Wake, Waker},
@@ -14,7 +14,14 @@ use std::{
 
 use ebbtide_lifecycle::time::{Clock, SystemClock};
 
-use crate::{core::Core, errand, orphan::Orphan, shared::Shared, wheel::Key};
+use crate::{
+    core::Core,
+    errand,
+    orphan::Orphan,
+    shared::Shared,
+    sync::{Mutex, lock},
+    wheel::Key,
+};
 
 /// The time by the clock of the loop that runs here, or else by the system's.
 #[must_use]
@@ -213,17 +220,17 @@ impl Away {
     }
 
     fn set_key(&self, key: Option<Key>) -> Option<Key> {
-        std::mem::replace(&mut self.key.lock().unwrap_or_else(PoisonError::into_inner), key)
+        std::mem::replace(&mut *lock(&self.key), key)
     }
 
     fn take_waker(&self) -> Option<Waker> {
-        self.waker.lock().unwrap_or_else(PoisonError::into_inner).take()
+        lock(&self.waker).take()
     }
 
     /// What has happened; and if nothing has, whom to wake then.
     fn look(&self, waker: &Waker) -> Seen {
         let waker = waker.clone();
-        let unneeded = self.waker.lock().unwrap_or_else(PoisonError::into_inner).replace(waker);
+        let unneeded = lock(&self.waker).replace(waker);
         drop(unneeded);
         if self.fired.load(Ordering::Acquire) {
             Seen::ItsTime

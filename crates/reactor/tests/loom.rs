@@ -1,17 +1,24 @@
-//! Models of the inbox, explored by loom: posts against a stop against a loop that goes to sleep.
+//! Models, explored by loom, of the inbox (posts against a stop against a loop that goes to sleep) and of a source of
+//! I/O (operations that would block against reports).
 //!
 //! Run by `cargo xtask ci loom`; the mutants that they must catch are listed in `ARCHITECTURE.md`.
 
 #![cfg(loom)]
 
 use std::{
+    future::poll_fn,
     ptr::NonNull,
     sync::atomic::{AtomicUsize as Count, Ordering as CountOrdering},
+    task::{Context, Poll},
 };
 
-use ebbtide_reactor::inbox::{Door, Inbox, Link, Wake};
+use ebbtide_reactor::{
+    inbox::{Door, Inbox, Link, Wake},
+    io::source::{Direction, News, Parked, Slot, Source},
+};
 use loom::{
     cell::UnsafeCell,
+    future::block_on,
     model::Builder,
     sync::{
         Arc,
@@ -227,5 +234,77 @@ fn a_stop_during_the_start_keeps_the_inbox_shut() {
         starter.join().unwrap();
         assert!(inbox.is_shut());
         assert_eq!(post(&inbox, Door::Outer, 1), Err(1));
+    });
+}
+
+/// A source of which somebody makes something readable. What there is is a count, as the system would keep it.
+#[derive(Default)]
+struct Pipe {
+    source: Source,
+    bytes: loom::sync::atomic::AtomicUsize,
+}
+
+impl Pipe {
+    /// Something arrives, and the loop reports it.
+    fn arrive(&self) {
+        self.bytes.fetch_add(1, Ordering::Relaxed);
+        let mut due = Vec::new();
+        self.source.announce(News::new(true, false), &mut due);
+        due.into_iter().for_each(std::task::Waker::wake);
+    }
+
+    /// Takes what there is, and waits if there is nothing; as `Async` does.
+    fn poll_read(&self, slot: &mut Slot<'_>, cx: &Context<'_>) -> Poll<Result<usize, ()>> {
+        loop {
+            let seen = self.source.look();
+            if seen.is_ready(Direction::Read) {
+                match self.bytes.swap(0, Ordering::Relaxed) {
+                    0 => self.source.clear(Direction::Read, seen),
+                    bytes => return Poll::Ready(Ok(bytes)),
+                }
+            }
+            match self.source.park(Direction::Read, slot.reborrow(), cx.waker()) {
+                Parked::Waiting => return Poll::Pending,
+                Parked::Ready => {}
+                Parked::Ended => return Poll::Ready(Err(())),
+            }
+        }
+    }
+}
+
+#[test]
+fn whoever_waits_for_io_sees_all_that_arrives() {
+    model(3, || {
+        let pipe = Arc::new(Pipe::default());
+        let arriving = pipe.clone();
+        let arrivals = thread::spawn(move || {
+            arriving.arrive();
+            arriving.arrive();
+        });
+        let mut got = 0;
+        while got < 2 {
+            got += block_on(poll_fn(|cx| pipe.poll_read(&mut Slot::Polled, cx)))
+                .expect("the loop has not ended");
+        }
+        arrivals.join().unwrap();
+    });
+}
+
+#[test]
+fn whoever_waits_for_io_of_a_loop_that_ends_is_told() {
+    model(3, || {
+        let pipe = Arc::new(Pipe::default());
+        let ending = pipe.clone();
+        let end = thread::spawn(move || {
+            let mut due = Vec::new();
+            ending.source.announce(News::END, &mut due);
+            due.into_iter().for_each(std::task::Waker::wake);
+        });
+        let mut place = None;
+        block_on(poll_fn(|cx| pipe.poll_read(&mut Slot::Own(&mut place), cx))).expect_err("nothing arrives");
+        if let Some(key) = place {
+            pipe.source.leave(Direction::Read, key);
+        }
+        end.join().unwrap();
     });
 }

@@ -388,6 +388,7 @@ impl<F: Future> TaskCell<F> {
             return task.drop_future(core);
         }
         core.show(header.site);
+        core.begin_operations();
         // Not dropped, so the reference that it would count does not exist; it does not outlive this poll,
         // which keeps the task alive.
         let waker = ManuallyDrop::new(waker::of(task));

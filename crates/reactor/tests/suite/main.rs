@@ -4,6 +4,8 @@
 #![expect(clippy::unwrap_used, reason = "in a test it is an assertion")]
 
 mod component;
+mod fairness;
+mod io;
 mod nested;
 mod panics;
 mod post;
