@@ -119,7 +119,7 @@ fn blame() -> Table {
     let site = Origin::here();
     let intake = Intake::new(VirtualClock::new());
     let ledger = Ledger::new();
-    let mut book = ledger.book();
+    let book = ledger.book();
     contest(
         "blame and books",
         OPERATIONS,

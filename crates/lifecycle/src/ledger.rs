@@ -4,7 +4,11 @@
 //! on the page that all share, and a thread with much to count opens a [`Book`], a page of its own that it
 //! writes with plain stores.
 
-use std::sync::{Arc, PoisonError};
+use std::{
+    cell::Cell,
+    marker::PhantomData,
+    sync::{Arc, PoisonError},
+};
 
 use crate::{
     balance::Balance,
@@ -118,7 +122,7 @@ impl Ledger {
     pub fn book(&self) -> Book {
         let page = Arc::<Page>::default();
         self.lock_books().push(page.clone());
-        Book { ledger: self.clone(), page }
+        Book { ledger: self.clone(), page, one_thread: PhantomData }
     }
 
     /// Sums up all pages. `in_flight` comes from whoever counts the work itself, a gate or a list, and is never
@@ -166,27 +170,29 @@ impl Outcome {
 #[derive(Debug)]
 pub struct Book {
     ledger: Ledger,
-    /// Also in the ledger's `books`. Only this owner stores to it, through `&mut self`.
+    /// Also in the ledger's `books`. Only this owner stores to it.
     page: Arc<Page>,
+    /// Not `Sync`: two threads that count at the same time would lose counts.
+    one_thread: PhantomData<Cell<()>>,
 }
 
 impl Book {
     /// Counts one.
     #[inline]
-    pub fn count(&mut self, entry: Entry) {
+    pub fn count(&self, entry: Entry) {
         self.add(entry, 1);
     }
 
     /// Counts `n`.
     #[inline]
-    pub fn add(&mut self, entry: Entry, n: u64) {
+    pub fn add(&self, entry: Entry, n: u64) {
         let count = &self.page.counts[entry as usize];
         count.store(count.load(Ordering::Relaxed) + n, Ordering::Relaxed);
     }
 
     /// Counts an outcome.
     #[inline]
-    pub fn settle(&mut self, outcome: Outcome) {
+    pub fn settle(&self, outcome: Outcome) {
         for entry in outcome.entries() {
             self.count(*entry);
         }

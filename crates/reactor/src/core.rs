@@ -15,7 +15,7 @@ use std::{
 
 use ebbtide_lifecycle::{
     Balance, Book, Entry, Outcome,
-    blame::{Activity, Origin, Straggler, Stragglers},
+    blame::{Activity, Straggler, Stragglers},
     time::{Clock, Participant, Rest, SystemClock, VirtualClock},
 };
 
@@ -24,7 +24,7 @@ use crate::{
     io::{Driver, Limit},
     run_queue::RunQueue,
     shared::Shared,
-    task::{Depot, Roll, TaskRef},
+    task::{Depot, Roll, TaskRef, tenancy},
     wheel::{Key, Wheel},
 };
 
@@ -39,10 +39,11 @@ pub(crate) struct Core {
     pub(crate) queue: RunQueue,
     roll: Roll,
     pub(crate) depot: Depot,
+    /// How many tasks moved in on this thread, less those that moved out here. See `tenancy`.
+    pub(crate) tenants: Cell<isize>,
     /// Borrowed only while no foreign code runs: wakers are taken out of it, and called or dropped after.
     wheel: RefCell<Wheel>,
-    /// As `wheel`.
-    book: RefCell<Book>,
+    book: Book,
     time: Time,
     /// How many are run before the clock, the inbox and I/O are looked at again.
     budget: u32,
@@ -83,6 +84,7 @@ impl Drop for Entered {
 impl Core {
     pub(crate) fn new(shared: Arc<Shared>, clock: Option<VirtualClock>, budget: u32) -> Self {
         shared.set_thread(thread::current());
+        tenancy::open(&shared);
         let time = match clock {
             None => Time::Real,
             Some(clock) => {
@@ -94,8 +96,9 @@ impl Core {
             queue: RunQueue::default(),
             roll: Roll::default(),
             depot: Depot::default(),
+            tenants: Cell::new(0),
             wheel: RefCell::new(Wheel::new()),
-            book: RefCell::new(shared.ledger.book()),
+            book: shared.ledger.book(),
             time,
             budget,
             operations: Cell::new(0),
@@ -169,6 +172,10 @@ impl Core {
         self.shared.show(site);
     }
 
+    pub(crate) fn show_named(&self, site: &'static Location<'static>, name: &Arc<str>) {
+        self.shared.show_named(site, name);
+    }
+
     pub(crate) fn main_is_ready(&self) {
         self.main_ready.set(true);
     }
@@ -184,19 +191,18 @@ impl Core {
     // ---- the books ----
 
     pub(crate) fn count(&self, entry: Entry) {
-        self.book.borrow_mut().count(entry);
+        self.book.count(entry);
     }
 
     pub(crate) fn settle(&self, outcome: Outcome) {
-        self.book.borrow_mut().settle(outcome);
+        self.book.settle(outcome);
     }
 
-    /// Puts a task on the roll, and books it as accepted, unless that was done before.
+    /// Puts a task on the roll that has not been there, and books it as accepted.
     #[inline]
     pub(crate) fn enrol(&self, task: TaskRef) {
-        if self.roll.enrol(task) {
-            self.count(Entry::Accepted);
-        }
+        self.roll.enrol(task);
+        self.count(Entry::Accepted);
     }
 
     pub(crate) fn strike(&self, task: TaskRef) {
@@ -231,7 +237,7 @@ impl Core {
                 None => (Activity::Queued, self.stamp.get()),
             };
             let age = Duration::from_nanos(now.saturating_sub(since));
-            Straggler::new(Origin::from(task.site()), activity, age).on(self.shared.name.clone())
+            Straggler::new(task.origin(), activity, age).on(self.shared.name.clone())
         };
         self.roll.iter().map(straggler).collect()
     }
@@ -455,6 +461,12 @@ impl Core {
 
     pub(crate) fn publish(&self) {
         self.shared.stats.set_in_flight(self.roll.len() as u64);
+    }
+}
+
+impl Drop for Core {
+    fn drop(&mut self) {
+        tenancy::close(&self.shared, self.tenants.get());
     }
 }
 

@@ -10,8 +10,8 @@ use crate::{
     shared::Shared,
 };
 
-/// A boxed closure with its link.
-#[repr(C)]
+/// A boxed closure with its link, aligned as an inbox wants it.
+#[repr(C, align(16))]
 struct Errand<F> {
     /// First, so that a pointer to it is a pointer to the errand.
     link: Link,

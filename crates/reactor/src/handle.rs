@@ -22,7 +22,7 @@ use crate::{
     post::Post,
     shared::Shared,
     stats::ShutdownStats,
-    task::{self, Task},
+    task::{self, Name, Task},
     time::Sleep,
 };
 
@@ -76,10 +76,37 @@ impl Handle {
         F: Future + Send + 'static,
         F::Output: Send + 'static,
     {
+        self.spawn_from(future, (), Location::caller())
+    }
+
+    /// The same, for a task that is called `name` in reports.
+    ///
+    /// # Errors
+    /// Hands `future` back if it is not accepted.
+    #[track_caller]
+    pub fn spawn_named<F>(&self, name: impl Into<Arc<str>>, future: F) -> Result<Task<F::Output>, Refused<F>>
+    where
+        F: Future + Send + 'static,
+        F::Output: Send + 'static,
+    {
+        self.spawn_from(future, name.into(), Location::caller())
+    }
+
+    fn spawn_from<F, N>(
+        &self,
+        future: F,
+        name: N,
+        site: &'static Location<'static>,
+    ) -> Result<Task<F::Output>, Refused<F>>
+    where
+        F: Future + Send + 'static,
+        F::Output: Send + 'static,
+        N: Name,
+    {
         if let Some(core) = Core::current_of(&self.shared) {
-            return spawn_on(core, future, Location::caller());
+            return spawn_on(core, future, name, site);
         }
-        let task = task::new(future, self.shared.clone(), Location::caller(), None);
+        let task = task::new(future, name, &self.shared, site, None);
         // SAFETY: the loop's reference keeps the task alive until it is done and in no list.
         match unsafe { self.shared.inbox.put(task.link(), Door::Outer) } {
             Ok(wake) => {
@@ -89,7 +116,7 @@ impl Handle {
             Err(_shut) => {
                 self.shared.ledger.count(Entry::Refused);
                 // SAFETY: nobody accepted it, and it was made above out of an `F`.
-                Err(Refused { why: Refusal::Closed, work: unsafe { task::take_back(task) } })
+                Err(Refused { why: Refusal::Closed, work: unsafe { task::take_back::<F, N>(task) } })
             }
         }
     }
@@ -143,17 +170,18 @@ impl Handle {
 }
 
 /// Spawns on the loop whose thread this is.
-pub(crate) fn spawn_on<F: Future + 'static>(
+pub(crate) fn spawn_on<F: Future + 'static, N: Name>(
     core: &Core,
     future: F,
+    name: N,
     site: &'static Location<'static>,
 ) -> Result<Task<F::Output>, Refused<F>> {
     if core.is_cancelling() {
         core.count(Entry::Refused);
         return Err(Refused { why: Refusal::Closed, work: future });
     }
-    let task = task::new(future, core.shared().clone(), site, Some(core));
-    core.enrol(task);
+    let task = task::new(future, name, core.shared(), site, Some(core));
+    task.enrol_new(core);
     // SAFETY: the loop's reference keeps the task alive until it is done and in no list, and it is in none yet.
     unsafe { core.queue.push(task.link()) };
     Ok(Task::new(task))
@@ -166,7 +194,22 @@ pub(crate) fn spawn_on<F: Future + 'static>(
 #[track_caller]
 pub fn spawn<F: Future + 'static>(future: F) -> Result<Task<F::Output>, Refused<F>> {
     match Core::current() {
-        Some(core) => spawn_on(core, future, Location::caller()),
+        Some(core) => spawn_on(core, future, (), Location::caller()),
+        None => Err(Refused { why: Refusal::Closed, work: future }),
+    }
+}
+
+/// The same, for a task that is called `name` in reports.
+///
+/// # Errors
+/// Hands `future` back if no loop runs here, or if it drops its tasks already.
+#[track_caller]
+pub fn spawn_named<F>(name: impl Into<Arc<str>>, future: F) -> Result<Task<F::Output>, Refused<F>>
+where
+    F: Future + 'static,
+{
+    match Core::current() {
+        Some(core) => spawn_on(core, future, name.into(), Location::caller()),
         None => Err(Refused { why: Refusal::Closed, work: future }),
     }
 }

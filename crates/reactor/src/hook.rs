@@ -3,8 +3,10 @@
 use std::{
     any::Any,
     fmt,
-    panic::{AssertUnwindSafe, Location, catch_unwind},
+    panic::{AssertUnwindSafe, catch_unwind},
 };
+
+use ebbtide_lifecycle::blame::Origin;
 
 use crate::task::panic_message;
 
@@ -14,8 +16,8 @@ use crate::task::panic_message;
 pub struct PanicReport<'a> {
     /// The name of the loop.
     pub loop_name: &'a str,
-    /// Where the work was submitted.
-    pub site: &'static Location<'static>,
+    /// Where the work was submitted, and what it is called.
+    pub origin: &'a Origin,
     /// What it panicked with.
     pub panic: &'a (dyn Any + Send),
 }
@@ -29,7 +31,7 @@ impl fmt::Debug for PanicReport<'_> {
 impl fmt::Display for PanicReport<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let message = panic_message(self.panic);
-        write!(f, "work of loop {:?} submitted at {} panicked: {message}", self.loop_name, self.site)
+        write!(f, "work of loop {:?} submitted at {} panicked: {message}", self.loop_name, self.origin)
     }
 }
 

@@ -25,10 +25,12 @@ const SEALED: usize = 1 << 2;
 const DEAD: usize = 1 << 3;
 const MARKS: usize = ARMED | SHUT | SEALED | DEAD;
 
-/// One thing in an inbox: the head of a task or of a posted closure. Aligned so that its address leaves room
-/// for the marks.
+/// What is put in is aligned to this, so that its address leaves room for the marks.
+pub(crate) const LINK_ALIGN: usize = MARKS + 1;
+
+/// One thing in an inbox: the head of a task or of a posted closure.
 #[derive(Debug)]
-#[repr(C, align(16))]
+#[repr(C)]
 pub struct Link {
     /// The one that was put in before it, in an inbox; the one that is run after it, in a run queue. Written by
     /// whoever puts it in, read by the loop.
@@ -138,11 +140,13 @@ impl Inbox {
     /// If the inbox is closed for those who come through `door`.
     ///
     /// # Safety
-    /// If it is accepted, `link` must live until the loop has taken it out, and be in no other list meanwhile.
+    /// `link` is aligned to `LINK_ALIGN`. If it is accepted, it must live until the loop has taken it out, and be in
+    /// no other list meanwhile.
     #[inline]
     pub unsafe fn put(&self, link: NonNull<Link>, door: Door) -> Result<Wake, Refused> {
         let closed = if door == Door::Outer { SHUT | DEAD } else { DEAD };
         let address = link.as_ptr().expose_provenance();
+        debug_assert!(address.is_multiple_of(LINK_ALIGN), "a link leaves room for the marks");
         let mut word = self.word.load(Ordering::Relaxed);
         loop {
             if word & closed != 0 {

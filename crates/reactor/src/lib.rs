@@ -45,7 +45,7 @@ mod wheel;
 pub use self::{
     builder::Builder,
     event_loop::{EventLoop, StartError},
-    handle::{Handle, ShutdownHandle, spawn, yield_now},
+    handle::{Handle, ShutdownHandle, spawn, spawn_named, yield_now},
     hook::PanicReport,
     io::{Async, Ready},
     runtime::{QuiesceTimeout, Runtime},

@@ -12,8 +12,8 @@ use crate::{
     inbox::{Kind, Link},
 };
 
-/// A boxed closure with its link.
-#[repr(C)]
+/// A boxed closure with its link, aligned as an inbox wants it.
+#[repr(C, align(16))]
 pub(crate) struct Post<F> {
     /// First, so that a pointer to it is a pointer to the post.
     link: Link,
@@ -54,7 +54,7 @@ impl<F: FnOnce() + 'static> Post<F> {
             Ok(()) => core.settle(Outcome::Completed),
             Err(panic) => {
                 core.settle(Outcome::Failed);
-                core.shared().panicked(post.site, panic);
+                core.shared().panicked(post.site.into(), panic);
             }
         }
     }
@@ -66,7 +66,7 @@ impl<F: FnOnce() + 'static> Post<F> {
         core.count(Entry::Abandoned);
         core.show(post.site);
         if let Err(panic) = catch_unwind(AssertUnwindSafe(|| drop(post.act))) {
-            core.shared().panicked(post.site, panic);
+            core.shared().panicked(post.site.into(), panic);
         }
     }
 

@@ -5,7 +5,7 @@ use std::{
     future::Future,
     panic::Location,
     pin::pin,
-    sync::atomic::Ordering,
+    sync::{Arc, atomic::Ordering},
     task::{Context, Poll, Waker},
     thread,
     time::{Duration, Instant},
@@ -18,7 +18,7 @@ use crate::{
     core::Core,
     handle::{Handle, ShutdownHandle, spawn_on},
     stats::ShutdownStats,
-    task::Task,
+    task::{Name, Task},
 };
 
 /// A single-threaded executor with timers, driven by the thread that owns it; running from the start.
@@ -103,11 +103,32 @@ impl Runtime {
     /// Hands `future` back once the runtime has been told to stop.
     #[track_caller]
     pub fn spawn<F: Future + 'static>(&self, future: F) -> Result<Task<F::Output>, Refused<F>> {
+        self.spawn_from(future, (), Location::caller())
+    }
+
+    /// The same, for a task that is called `name` in reports.
+    ///
+    /// # Errors
+    /// Hands `future` back once the runtime has been told to stop.
+    #[track_caller]
+    pub fn spawn_named<F>(&self, name: impl Into<Arc<str>>, future: F) -> Result<Task<F::Output>, Refused<F>>
+    where
+        F: Future + 'static,
+    {
+        self.spawn_from(future, name.into(), Location::caller())
+    }
+
+    fn spawn_from<F: Future + 'static, N: Name>(
+        &self,
+        future: F,
+        name: N,
+        site: &'static Location<'static>,
+    ) -> Result<Task<F::Output>, Refused<F>> {
         if self.core.shared().inbox.is_shut() {
             self.core.count(Entry::Refused);
             return Err(Refused { why: Refusal::Closed, work: future });
         }
-        spawn_on(&self.core, future, Location::caller())
+        spawn_on(&self.core, future, name, site)
     }
 
     /// A handle for other threads.

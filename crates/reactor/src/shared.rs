@@ -26,6 +26,8 @@ use crate::{
     inbox::{Door, Inbox, Kind, Link, Wake as WakeUp},
     io::Driver,
     stats::Counts,
+    sync::{Mutex, lock},
+    task::tenancy::Tenants,
 };
 
 pub(crate) struct Shared {
@@ -36,6 +38,8 @@ pub(crate) struct Shared {
     pub(crate) stats: Arc<Counts>,
     pub(crate) shutdown: Trigger,
     pub(crate) hook: PanicHook,
+    /// The tasks that keep this alive.
+    pub(crate) tenants: Tenants,
     /// The clock that the loop lives by, if it is not the system's.
     pub(crate) clock: Option<VirtualClock>,
     /// Stamps are nanoseconds since this.
@@ -52,6 +56,8 @@ pub(crate) struct Shared {
     driver: OnceLock<Option<Arc<Driver>>>,
     /// Where what is being run at this moment was submitted; null between runs. Always null or `&'static`.
     running: AtomicPtr<Location<'static>>,
+    /// What is called by a name of what ran last, and where it was submitted.
+    named: Mutex<Option<(&'static Location<'static>, Arc<str>)>>,
     /// The stamp of the turn that `running` belongs to.
     turn: AtomicU64,
     /// Stands for the future of `block_on` in the run queue and in the inbox.
@@ -60,7 +66,8 @@ pub(crate) struct Shared {
     nudge: Standby,
 }
 
-/// A link that is put in at most once at a time, and lives as long as the loop.
+/// A link that is put in at most once at a time, and lives as long as the loop. Aligned as an inbox wants it.
+#[repr(C, align(16))]
 struct Standby {
     link: Link,
     /// Whether it is in a list. Who sets it puts the link there.
@@ -105,6 +112,8 @@ impl Shared {
             thread: OnceLock::new(),
             driver: OnceLock::new(),
             running: AtomicPtr::new(ptr::null_mut()),
+            named: Mutex::new(None),
+            tenants: Tenants::default(),
             turn: AtomicU64::new(0),
             main: Standby::new(MAIN),
             nudge: Standby::new(NUDGE),
@@ -185,6 +194,17 @@ impl Shared {
         self.running.store(ptr::from_ref(site).cast_mut(), Ordering::Relaxed);
     }
 
+    /// Says what runs now, and what it is called.
+    pub(crate) fn show_named(&self, site: &'static Location<'static>, name: &Arc<str>) {
+        let before = {
+            let named = &mut *lock(&self.named);
+            let same = named.as_ref().is_some_and(|(at, kept)| ptr::eq(*at, site) && Arc::ptr_eq(kept, name));
+            if same { None } else { named.replace((site, name.clone())) }
+        };
+        drop(before);
+        self.show(site);
+    }
+
     /// Says that nothing runs, or that a turn begins.
     pub(crate) fn hide(&self, stamp: u64) {
         self.running.store(ptr::null_mut(), Ordering::Relaxed);
@@ -197,18 +217,24 @@ impl Shared {
         let site = unsafe { self.running.load(Ordering::Relaxed).as_ref() }?;
         let since = Duration::from_nanos(self.turn.load(Ordering::Relaxed));
         let age = now.saturating_duration_since(self.epoch).saturating_sub(since);
-        Some(Straggler::new(Origin::from(site), Activity::Running, age).on(self.name.clone()))
+        let named =
+            lock(&self.named).as_ref().filter(|(at, _)| ptr::eq(*at, site)).map(|(_, name)| name.clone());
+        let origin = match named {
+            Some(name) => Origin::from(site).named(name),
+            None => site.into(),
+        };
+        Some(Straggler::new(origin, Activity::Running, age).on(self.name.clone()))
     }
 
     /// A panic that was caught, and that nobody is there to be handed to.
-    pub(crate) fn panicked(&self, site: &'static Location<'static>, panic: Box<dyn Any + Send>) {
+    pub(crate) fn panicked(&self, origin: Origin, panic: Box<dyn Any + Send>) {
         self.stats.panic();
-        self.report(site, panic);
+        self.report(origin, panic);
     }
 
     /// A panic that has been counted, and that nobody is there to be handed to any more.
-    pub(crate) fn report(&self, site: &'static Location<'static>, panic: Box<dyn Any + Send>) {
-        self.hook.call(&PanicReport { loop_name: &self.name, site, panic: &*panic });
+    pub(crate) fn report(&self, origin: Origin, panic: Box<dyn Any + Send>) {
+        self.hook.call(&PanicReport { loop_name: &self.name, origin: &origin, panic: &*panic });
         contain(|| drop(panic));
     }
 

@@ -41,7 +41,7 @@ fn model(preemptions: usize, threads: impl Fn() + Send + Sync + 'static) {
 
 /// A link with something in it that is written before it is put in and read after it is taken out: loom fails
 /// the model if the two are not ordered.
-#[repr(C)]
+#[repr(C, align(16))]
 struct Post {
     link: Link,
     number: UnsafeCell<u32>,

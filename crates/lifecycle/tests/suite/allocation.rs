@@ -24,7 +24,7 @@ fn the_hot_paths_allocate_nothing() {
     let ledger = Ledger::new();
     let accounted = Gate::with(Terms { ledger: Some(ledger.clone()), ..Terms::default() });
     allocates_nothing("a settled permit", || accounted.enter().unwrap().settle(Outcome::Completed));
-    let mut book = ledger.book();
+    let book = ledger.book();
     allocates_nothing("a count", || book.count(Entry::Accepted));
 
     let token = Trigger::new().token();

@@ -8,7 +8,7 @@ fn a_ledger_outlives_who_counts_in_it() {
     thread::scope(|scope| {
         for _ in 0..2 {
             scope.spawn(|| {
-                let mut book = ledger.book();
+                let book = ledger.book();
                 book.add(Entry::Accepted, 3);
                 book.settle(Outcome::Late);
                 ledger.settle(Outcome::HandedBack);
@@ -21,7 +21,7 @@ fn a_ledger_outlives_who_counts_in_it() {
 #[test]
 fn an_open_book_is_summed_up_too() {
     let ledger = Ledger::new();
-    let mut book = ledger.book();
+    let book = ledger.book();
     book.count(Entry::Accepted);
     assert_eq!(ledger.balance(1).check(), Ok(()));
 }

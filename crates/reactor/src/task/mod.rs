@@ -11,7 +11,9 @@
 
 mod cell;
 mod depot;
+mod header;
 mod roll;
+pub(crate) mod tenancy;
 mod waker;
 
 use std::{
@@ -24,8 +26,9 @@ use std::{
 };
 
 pub(crate) use self::{
-    cell::{TaskRef, new, take_back},
+    cell::{Name, new, take_back},
     depot::Depot,
+    header::TaskRef,
     roll::Roll,
 };
 
@@ -84,7 +87,7 @@ impl<T> Future for Task<T> {
 
 impl<T> Drop for Task<T> {
     fn drop(&mut self) {
-        if self.joined { self.task.leave_joined() } else { self.task.detach() }
+        if self.joined { self.task.release() } else { self.task.detach() }
     }
 }
 

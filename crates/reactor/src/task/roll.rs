@@ -2,12 +2,11 @@
 
 use std::cell::Cell;
 
-use super::cell::TaskRef;
+use super::header::TaskRef;
 
 /// A task's place in the roll. On the loop's thread only.
 #[derive(Debug, Default)]
 pub(super) struct Place {
-    enrolled: Cell<bool>,
     previous: Cell<Option<TaskRef>>,
     next: Cell<Option<TaskRef>>,
 }
@@ -24,30 +23,23 @@ impl Roll {
         self.len.get()
     }
 
-    /// Adds a task. Gives false if it is on the roll already.
+    /// Adds a task that is not on the roll.
     #[inline]
-    pub(crate) fn enrol(&self, task: TaskRef) -> bool {
+    pub(crate) fn enrol(&self, task: TaskRef) {
         let place = &task.header().place;
-        if place.enrolled.replace(true) {
-            return false;
-        }
         let next = self.newest.replace(Some(task));
         place.next.set(next);
         if let Some(next) = next {
             next.header().place.previous.set(Some(task));
         }
         self.len.set(self.len.get() + 1);
-        true
     }
 
-    /// Takes a task off the roll, if it is on it.
+    /// Takes a task off the roll that is on it.
     #[inline]
     pub(crate) fn strike(&self, task: TaskRef) {
         let place = &task.header().place;
-        if !place.enrolled.replace(false) {
-            return;
-        }
-        let (previous, next) = (place.previous.take(), place.next.take());
+        let (previous, next) = (place.previous.get(), place.next.get());
         match previous {
             Some(previous) => previous.header().place.next.set(next),
             None => self.newest.set(next),

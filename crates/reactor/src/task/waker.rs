@@ -2,7 +2,7 @@
 
 use std::task::{RawWaker, RawWakerVTable, Waker};
 
-use super::cell::TaskRef;
+use super::header::TaskRef;
 
 /// A waker that takes over one reference to the task.
 pub(super) fn of(task: TaskRef) -> Waker {

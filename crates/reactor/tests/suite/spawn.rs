@@ -1,20 +1,23 @@
 use std::{
     cell::Cell,
+    collections::BTreeSet,
     future::pending,
     rc::Rc,
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering},
+        mpsc,
     },
     task::Poll,
     thread,
+    time::Duration,
 };
 
 use ebbtide_lifecycle::Refusal;
-use ebbtide_reactor::{EventLoop, JoinError, Runtime, spawn, yield_now};
+use ebbtide_reactor::{EventLoop, Handle, JoinError, Runtime, spawn, yield_now};
 use futures_lite::future::{block_on, poll_fn};
 
-use crate::running;
+use crate::{Log, running};
 
 #[test]
 fn a_task_gives_its_output_to_whoever_awaits_it_wherever_that_is() {
@@ -139,7 +142,7 @@ fn e11_a_spawn_while_tasks_are_dropped_gives_the_future_back() {
 #[test]
 fn a_waker_outlives_its_task_and_its_loop() {
     let events = running();
-    let (sent, wakers) = std::sync::mpsc::channel();
+    let (sent, wakers) = mpsc::channel();
     let done = sent.clone();
     let parked = events.spawn(poll_fn(move |cx| -> Poll<()> {
         sent.send(cx.waker().clone()).unwrap();
@@ -207,4 +210,64 @@ fn a_runtime_inside_another_works_and_leaves_it_in_place() {
         inside + spawn(async { 2 }).unwrap().await.unwrap()
     });
     assert_eq!(result, 3);
+}
+
+#[test]
+fn a_task_that_outlives_its_loop_is_let_go_of_wherever_it_ends() {
+    let mut runtime = Runtime::new();
+    let handle = runtime.handle();
+    let waker = runtime.block_on(poll_fn(|_| {
+        let task = spawn(poll_fn(|cx| Poll::Ready(cx.waker().clone()))).unwrap();
+        Poll::Ready(task)
+    }));
+    let waker = runtime.block_on(waker).unwrap();
+    drop(runtime);
+    // Refused after the end, while a waker is still there, and after that too.
+    drop(handle.spawn(async {}).unwrap_err());
+    waker.wake_by_ref();
+    thread::spawn(move || drop(waker)).join().unwrap();
+    drop(handle.spawn(async {}).unwrap_err());
+    assert!(handle.balance().is_balanced());
+}
+
+#[test]
+fn a_task_is_called_by_its_name_in_reports() {
+    let events = running();
+    let handle = events.handle();
+    let parked = handle.spawn_named("parked", pending::<()>()).unwrap();
+    let unnamed = handle.spawn(pending::<()>()).unwrap();
+    let names = |handle: &Handle| {
+        let stragglers = handle.stragglers();
+        stragglers.iter().map(|one| one.origin.name().map(str::to_owned)).collect::<BTreeSet<_>>()
+    };
+    assert_eq!(names(&handle), BTreeSet::from([Some("parked".to_owned()), None]));
+    parked.cancel();
+    unnamed.cancel();
+    // One that blocks its loop is named by those who look from outside.
+    let (release, released) = mpsc::channel::<()>();
+    let (begun, has_begun) = mpsc::channel();
+    let blocking = handle.spawn_named("blocking", async move {
+        begun.send(()).unwrap();
+        let _ = released.recv();
+    });
+    has_begun.recv().unwrap();
+    assert!(names(&handle).contains(&Some("blocking".to_owned())));
+    drop(release);
+    block_on(blocking.unwrap()).unwrap();
+}
+
+#[test]
+fn a_panic_that_nobody_gets_is_told_with_the_name_of_its_task() {
+    let told = Log::default();
+    let hook = told.clone();
+    let mut runtime = Runtime::builder()
+        .panic_hook(move |report| {
+            assert_eq!(report.origin.name(), Some("careless"));
+            assert!(report.to_string().contains("\"careless\" at "), "{report}");
+            hook.note(1);
+        })
+        .runtime();
+    runtime.spawn_named("careless", async { panic!("oh") }).unwrap().detach();
+    runtime.shutdown_quiesce(Duration::from_secs(10)).unwrap();
+    assert_eq!(told.read(), [1]);
 }
