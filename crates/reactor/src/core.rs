@@ -22,10 +22,11 @@ use ebbtide_lifecycle::{
 use crate::{
     hook::contain,
     io::{Driver, Limit},
+    lease,
     run_queue::RunQueue,
     shared::Shared,
-    task::{Depot, Roll, TaskRef, tenancy},
-    wheel::{Key, Wheel},
+    task::{Depot, Roll, TaskRef},
+    time::{Key, Wheel},
 };
 
 thread_local! {
@@ -39,8 +40,8 @@ pub(crate) struct Core {
     pub(crate) queue: RunQueue,
     roll: Roll,
     pub(crate) depot: Depot,
-    /// How many tasks moved in on this thread, less those that moved out here. See `tenancy`.
-    pub(crate) tenants: Cell<isize>,
+    /// How many leases began on this thread, less those that ended here. See `lease`.
+    pub(crate) leases: Cell<isize>,
     /// Borrowed only while no foreign code runs: wakers are taken out of it, and called or dropped after.
     wheel: RefCell<Wheel>,
     book: Book,
@@ -84,7 +85,7 @@ impl Drop for Entered {
 impl Core {
     pub(crate) fn new(shared: Arc<Shared>, clock: Option<VirtualClock>, budget: u32) -> Self {
         shared.set_thread(thread::current());
-        tenancy::open(&shared);
+        lease::open(&shared);
         let time = match clock {
             None => Time::Real,
             Some(clock) => {
@@ -96,7 +97,7 @@ impl Core {
             queue: RunQueue::default(),
             roll: Roll::default(),
             depot: Depot::default(),
-            tenants: Cell::new(0),
+            leases: Cell::new(0),
             wheel: RefCell::new(Wheel::new()),
             book: shared.ledger.book(),
             time,
@@ -113,7 +114,7 @@ impl Core {
 
     /// The loop of `shared`, if this thread is turning it: perhaps further down on its stack, below another one.
     #[inline]
-    pub(crate) fn current_of(shared: &Shared) -> Option<&Self> {
+    pub(crate) fn current_of<'a>(shared: &Shared) -> Option<&'a Self> {
         let mut core = CURRENT.get();
         // SAFETY: as in `current`; and what a loop has below it stays there while it is on the stack.
         while let Some(current) = unsafe { core.as_ref() } {
@@ -156,11 +157,10 @@ impl Core {
         }
     }
 
+    /// The time, in nanoseconds since the loop's epoch.
     #[inline]
-    fn nanos(&self, at: Instant) -> u64 {
-        let since = at.saturating_duration_since(self.shared.epoch);
-        // 584 years: what is later is as good as never.
-        since.as_secs().saturating_mul(1_000_000_000).saturating_add(u64::from(since.subsec_nanos()))
+    pub(crate) fn nanos_now(&self) -> u64 {
+        self.shared.nanos(self.now())
     }
 
     pub(crate) fn stamp(&self) -> u64 {
@@ -230,7 +230,7 @@ impl Core {
 
     /// The tasks that are there, oldest first.
     pub(crate) fn stragglers(&self) -> Stragglers {
-        let now = self.nanos(self.now());
+        let now = self.nanos_now();
         let straggler = |task: TaskRef| {
             let (activity, since) = match task.parked_since() {
                 Some(parked) => (Activity::Parked, parked),
@@ -244,11 +244,10 @@ impl Core {
 
     // ---- timers ----
 
-    /// Arms a timer, unless `at` has come by the time of this turn: never too early, because the turn's time is
+    /// Arms a timer, unless its time has come by that of this turn: never too early, because the turn's time is
     /// not.
     #[inline]
-    pub(crate) fn arm(&self, at: Instant, waker: &Waker) -> Option<Key> {
-        let nanos = self.nanos(at);
+    pub(crate) fn arm(&self, nanos: u64, waker: &Waker) -> Option<Key> {
         if nanos <= self.stamp.get() {
             return None;
         }
@@ -256,15 +255,32 @@ impl Core {
         Some(self.wheel.borrow_mut().insert(nanos, waker))
     }
 
-    /// Changes who is woken by a timer. Gives the waker that is not needed any more: dropping it is the
-    /// caller's, outside of the borrow.
-    pub(crate) fn rearm(&self, key: Key, mut waker: Waker) -> Option<Waker> {
-        let mut wheel = self.wheel.borrow_mut();
-        let kept = wheel.waker(key)?;
-        std::mem::swap(kept, &mut waker);
-        Some(waker)
+    /// Plans a timer for so many nanoseconds after the end of this turn, with nobody to be woken yet.
+    #[inline]
+    pub(crate) fn plan(&self, after: u64) -> Key {
+        self.wheel.borrow_mut().plan(after)
     }
 
+    /// Says who is woken by a timer. Gives false if it has fired.
+    #[inline]
+    pub(crate) fn rearm(&self, key: Key, waker: &Waker) -> bool {
+        let waker = waker.clone();
+        // What is not needed any more is foreign code, and dropped outside of the borrow.
+        let unneeded = match self.wheel.borrow_mut().waker(key) {
+            Some(kept) => Ok(kept.replace(waker)),
+            None => Err(waker),
+        };
+        unneeded.is_ok()
+    }
+
+    /// The same for a timer whose sleep has gone to another thread. Gives its time, in nanoseconds.
+    pub(crate) fn hand_over(&self, key: Key, waker: &Waker) -> Option<u64> {
+        let now = self.nanos_now();
+        self.wheel.borrow_mut().settle(now);
+        self.rearm(key, waker).then(|| self.wheel.borrow().time(key))
+    }
+
+    #[inline]
     pub(crate) fn disarm(&self, key: Key) {
         let waker = self.wheel.borrow_mut().remove(key);
         drop(waker);
@@ -272,7 +288,10 @@ impl Core {
 
     fn fire(&self) {
         let mut due = self.due.take();
-        self.wheel.borrow_mut().advance(self.stamp.get(), &mut due);
+        let mut wheel = self.wheel.borrow_mut();
+        wheel.settle(self.stamp.get());
+        wheel.advance(self.stamp.get(), &mut due);
+        drop(wheel);
         self.wake_all(due);
     }
 
@@ -326,7 +345,7 @@ impl Core {
             // SAFETY: `run` is of the link's own kind.
             unsafe { (kind.run)(link, self) };
         }
-        self.stamp.set(self.nanos(self.now()));
+        self.stamp.set(self.nanos_now());
         self.shared.hide(self.stamp.get());
         if self.timers() > 0 {
             self.fire();
@@ -352,8 +371,14 @@ impl Core {
             return self.look_at_io();
         }
         self.publish();
-        let look = self.wheel.borrow().next_look();
-        let look = look.and_then(|nanos| self.shared.epoch.checked_add(Duration::from_nanos(nanos)));
+        let mut wheel = self.wheel.borrow_mut();
+        // Those whom the end of the turn has woken may have planned more.
+        if wheel.has_planned() {
+            wheel.settle(self.nanos_now());
+        }
+        let look = wheel.next_look();
+        drop(wheel);
+        let look = look.and_then(|nanos| self.shared.instant(nanos));
         let until = [look, until].into_iter().flatten().min();
         match &self.time {
             Time::Real => self.park(until),
@@ -466,7 +491,7 @@ impl Core {
 
 impl Drop for Core {
     fn drop(&mut self) {
-        tenancy::close(&self.shared, self.tenants.get());
+        lease::close(&self.shared, self.leases.get());
     }
 }
 

@@ -19,6 +19,7 @@ use crate::{
     core::Core,
     errand,
     inbox::Door,
+    lease::Lease,
     post::Post,
     shared::Shared,
     stats::ShutdownStats,
@@ -240,7 +241,7 @@ impl Timer for Handle {
     type Sleep = Sleep;
 
     fn sleep_until(&self, at: Instant) -> Sleep {
-        Sleep::new(Some(at), Some(self.shared.clone()))
+        Sleep::at(Some(at), Some(Lease::of_handle(&self.shared)))
     }
 }
 

@@ -13,7 +13,7 @@
 //! # Reading order
 //! 1. [`Runtime`] and [`EventLoop`]: the two ways to drive a loop. [`Handle`]: what other threads do with it.
 //! 2. `inbox`: how work comes in, and how it is refused, in one word. `core`: how the loop turns, sleeps and ends.
-//! 3. [`Task`] and `task::cell`: the memory of a task. `wheel` and [`Sleep`]: timers.
+//! 3. [`Task`] and `task::cell`: the memory of a task. `time::wheel` and [`Sleep`]: timers.
 
 mod builder;
 mod core;
@@ -30,8 +30,8 @@ pub mod inbox;
 mod io;
 #[cfg(loom)]
 pub mod io;
+mod lease;
 pub mod net;
-mod orphan;
 mod post;
 mod run_queue;
 mod runtime;
@@ -40,7 +40,6 @@ mod stats;
 mod sync;
 mod task;
 mod time;
-mod wheel;
 
 pub use self::{
     builder::Builder,

@@ -25,9 +25,9 @@ use crate::{
     hook::{PanicHook, PanicReport, contain},
     inbox::{Door, Inbox, Kind, Link, Wake as WakeUp},
     io::Driver,
+    lease::Leases,
     stats::Counts,
     sync::{Mutex, lock},
-    task::tenancy::Tenants,
 };
 
 pub(crate) struct Shared {
@@ -38,8 +38,8 @@ pub(crate) struct Shared {
     pub(crate) stats: Arc<Counts>,
     pub(crate) shutdown: Trigger,
     pub(crate) hook: PanicHook,
-    /// The tasks that keep this alive.
-    pub(crate) tenants: Tenants,
+    /// What keeps this alive for tasks and timers.
+    pub(crate) leases: Leases,
     /// The clock that the loop lives by, if it is not the system's.
     pub(crate) clock: Option<VirtualClock>,
     /// Stamps are nanoseconds since this.
@@ -113,7 +113,7 @@ impl Shared {
             driver: OnceLock::new(),
             running: AtomicPtr::new(ptr::null_mut()),
             named: Mutex::new(None),
-            tenants: Tenants::default(),
+            leases: Leases::default(),
             turn: AtomicU64::new(0),
             main: Standby::new(MAIN),
             nudge: Standby::new(NUDGE),
@@ -260,6 +260,18 @@ impl Shared {
     #[inline]
     pub(crate) fn is_forced(&self) -> bool {
         self.forced.load(Ordering::Relaxed)
+    }
+
+    /// A time in nanoseconds since the loop's epoch, at which what is earlier is taken to be.
+    #[inline]
+    pub(crate) fn nanos(&self, at: Instant) -> u64 {
+        let since = at.saturating_duration_since(self.epoch);
+        // 584 years: what is later is as good as never.
+        since.as_secs().saturating_mul(1_000_000_000).saturating_add(u64::from(since.subsec_nanos()))
+    }
+
+    pub(crate) fn instant(&self, nanos: u64) -> Option<Instant> {
+        self.epoch.checked_add(Duration::from_nanos(nanos))
     }
 
     /// The time by the loop's clock.

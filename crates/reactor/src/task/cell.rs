@@ -19,11 +19,12 @@ use super::{
     JoinError,
     depot::{self, Block},
     header::{CANCEL, Header, TaskKind, TaskRef},
-    tenancy, waker,
+    waker,
 };
 use crate::{
     core::Core,
     inbox::{Kind, Link},
+    lease::Lease,
     shared::Shared,
 };
 
@@ -70,7 +71,11 @@ pub(crate) fn new<F: Future, N: Name>(
     core: Option<&Core>,
 ) -> TaskRef {
     let room = depot::take(TaskCell::<F, N>::BLOCK, core).cast::<TaskCell<F, N>>();
-    let header = Header::new(TaskCell::<F, N>::KIND, tenancy::begin(shared, core), site);
+    let lease = match core {
+        Some(core) => Lease::of(core),
+        None => Lease::of_handle(shared),
+    };
+    let header = Header::new(TaskCell::<F, N>::KIND, lease, site);
     // SAFETY: the room is large enough for it, aligned, and ours.
     unsafe { room.write(TaskCell { header, name, stage: UnsafeCell::new(Stage::Future(future)) }) };
     TaskRef(room.cast())
@@ -81,13 +86,12 @@ pub(crate) fn new<F: Future, N: Name>(
 /// # Safety
 /// `task` came from [`new`], elsewhere than on the loop's thread, with these very types, and nobody else has it.
 pub(crate) unsafe fn take_back<F: Future, N: Name>(task: TaskRef) -> F {
-    let shared = NonNull::from(task.header().shared());
     // SAFETY: by the caller's word the pointer is that of `new`, and ours alone: what is read out is not used
     // in place.
     let cell = unsafe { task.0.cast::<TaskCell<F, N>>().read() };
     // SAFETY: it is the room of `new`, and has just been read out.
     unsafe { depot::give_back(task.0.cast(), TaskCell::<F, N>::BLOCK, None) };
-    tenancy::end(shared, None);
+    drop(ManuallyDrop::into_inner(cell.header.lease));
     match cell.stage.into_inner() {
         // It has never been polled, so it was never pinned.
         Stage::Future(future) => future,
@@ -235,13 +239,13 @@ impl<F: Future, N: Name> TaskCell<F, N> {
     unsafe fn free(task: TaskRef) {
         // SAFETY: the last reference has just gone, so nobody touches the stage any more.
         debug_assert!(matches!(unsafe { Self::stage(task) }, Stage::Empty), "a freed task is empty");
-        let shared = NonNull::from(task.header().shared());
+        // SAFETY: the header is there; what is read out is not used in place any more, nor dropped with it.
+        let lease = ManuallyDrop::into_inner(unsafe { ptr::read(&task.header().lease) });
         // SAFETY: `new` wrote it, and the last reference to it has just gone.
         unsafe { ptr::drop_in_place(task.0.cast::<Self>().as_ptr()) };
-        // SAFETY: the task has not moved out yet, so it lives.
-        let core = Core::current_of(unsafe { shared.as_ref() });
+        let core = Core::current_of(&lease);
         // SAFETY: it is the room of `new`, and empty.
         unsafe { depot::give_back(task.0.cast(), Self::BLOCK, core) };
-        tenancy::end(shared, core);
+        lease.end(core);
     }
 }

@@ -22,6 +22,7 @@
 
 use std::{
     cell::{Cell, UnsafeCell},
+    mem::ManuallyDrop,
     panic::{AssertUnwindSafe, Location, catch_unwind},
     process::abort,
     ptr::{self, NonNull},
@@ -39,6 +40,7 @@ use crate::{
     core::Core,
     hook::contain,
     inbox::{Door, Kind, Link},
+    lease::Lease,
     shared::Shared,
 };
 
@@ -57,8 +59,8 @@ pub(super) struct Header {
     /// First, so that a pointer to it is a pointer to the task. Its kind is the first field of a [`TaskKind`].
     link: Link,
     pub(super) word: AtomicUsize,
-    /// Lives as long as the block: see `tenancy`.
-    shared: NonNull<Shared>,
+    /// The loop. Ended by who frees the block.
+    pub(super) lease: ManuallyDrop<Lease>,
     /// Where it is in the loop's roll. The loop's thread only.
     pub(super) place: Place,
     pub(super) site: &'static Location<'static>,
@@ -83,18 +85,13 @@ pub(super) struct TaskKind {
 }
 
 impl Header {
-    /// The head of a task that is in no list yet, scheduled, with the references of a loop and of a handle. It is a
-    /// tenant of the loop.
-    pub(super) fn new(
-        kind: &'static TaskKind,
-        shared: NonNull<Shared>,
-        site: &'static Location<'static>,
-    ) -> Self {
+    /// The head of a task that is in no list yet, scheduled, with the references of a loop and of a handle.
+    pub(super) fn new(kind: &'static TaskKind, lease: Lease, site: &'static Location<'static>) -> Self {
         Self {
             // SAFETY: a `TaskKind` begins with its `Kind`.
             link: unsafe { Link::with_head(NonNull::from(kind).cast()) },
             word: AtomicUsize::new(SCHEDULED | JOINED | (2 * REFERENCE)),
-            shared,
+            lease: ManuallyDrop::new(lease),
             place: Place::default(),
             site,
             parked: Cell::new(0),
@@ -103,16 +100,7 @@ impl Header {
     }
 
     pub(super) fn shared(&self) -> &Shared {
-        // SAFETY: it lives as long as the block.
-        unsafe { self.shared.as_ref() }
-    }
-
-    /// The loop, to be kept beyond the task.
-    fn keep_shared(&self) -> Arc<Shared> {
-        // SAFETY: the pointer is that of an `Arc`, which lives as long as the block.
-        unsafe { Arc::increment_strong_count(self.shared.as_ptr()) };
-        // SAFETY: that is the count that this takes over.
-        unsafe { Arc::from_raw(self.shared.as_ptr()) }
+        &self.lease
     }
 }
 
@@ -206,7 +194,7 @@ impl TaskRef {
             return;
         }
         // The loop may give up the task as soon as it is in the inbox, and with it what keeps the inbox.
-        let kept = self.header().keep_shared();
+        let kept = self.header().lease.to_arc();
         // SAFETY: as above.
         match unsafe { kept.inbox.put(self.link(), Door::Inner) } {
             Ok(wake) => kept.wake(wake),

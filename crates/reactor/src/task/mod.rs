@@ -13,7 +13,6 @@ mod cell;
 mod depot;
 mod header;
 mod roll;
-pub(crate) mod tenancy;
 mod waker;
 
 use std::{

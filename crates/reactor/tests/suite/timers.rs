@@ -1,17 +1,17 @@
 use std::{
-    future::Future,
+    future::{Future, poll_fn},
     num::NonZeroU32,
-    pin::pin,
-    sync::Arc,
+    pin::{Pin, pin},
+    sync::{Arc, Mutex},
     task::{Context, Wake, Waker},
     time::{Duration, Instant},
 };
 
 use ebbtide_lifecycle::time::{Clock, SystemClock, Timer, VirtualClock};
-use ebbtide_reactor::{Missed, Runtime, interval, now, sleep, sleep_until, spawn, yield_now};
+use ebbtide_reactor::{Missed, Runtime, Sleep, interval, now, sleep, sleep_until, spawn, yield_now};
 use futures_lite::future::block_on;
 
-use crate::running;
+use crate::{Log, running};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -228,4 +228,62 @@ impl Wake for Wakes {
     fn wake(self: Arc<Self>) {
         self.0.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
     }
+}
+
+#[test]
+fn sleeps_of_one_length_end_in_the_order_in_which_they_were_made() {
+    let mut runtime = Runtime::new();
+    let log = Log::default();
+    for number in 0..100 {
+        let log = log.clone();
+        let sleeping = async move {
+            sleep(Duration::from_millis(5)).await;
+            log.note(number);
+        };
+        runtime.spawn(sleeping).unwrap().detach();
+    }
+    runtime.shutdown_quiesce(Duration::from_secs(10)).unwrap();
+    assert_eq!(log.read(), (0..100).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_sleep_that_is_made_by_a_waker_between_two_turns_is_kept() {
+    /// Makes a sleep when it is woken, as an executor within a task may.
+    struct Maker(Mutex<Option<Sleep>>, Waker);
+    impl Wake for Maker {
+        fn wake(self: Arc<Self>) {
+            let mut sleep = sleep(Duration::from_millis(1));
+            assert!(Pin::new(&mut sleep).poll(&mut Context::from_waker(&self.1)).is_pending());
+            *self.0.lock().unwrap() = Some(sleep);
+        }
+    }
+
+    Runtime::new().block_on(async {
+        let mut first = pin!(sleep(Duration::from_millis(1)));
+        let mut maker = None;
+        poll_fn(|cx| {
+            let maker = maker.get_or_insert_with(|| Arc::new(Maker(Mutex::new(None), cx.waker().clone())));
+            let made = maker.0.lock().unwrap().take();
+            match made {
+                Some(mut second) => Pin::new(&mut second).poll(cx),
+                None => {
+                    let waker = Waker::from(maker.clone());
+                    first
+                        .as_mut()
+                        .poll(&mut Context::from_waker(&waker))
+                        .map(|()| unreachable!("the waker runs first"))
+                }
+            }
+        })
+        .await;
+    });
+}
+
+#[test]
+fn an_interval_that_is_made_before_its_loop_runs_ticks() {
+    let mut ticks = interval(Duration::from_millis(1));
+    Runtime::new().block_on(async {
+        let first = ticks.tick().await;
+        assert_eq!(ticks.tick().await, first + Duration::from_millis(1));
+    });
 }

@@ -5,8 +5,12 @@
 //! entry lies on the level of the highest digit, to base 64, in which its tick differs from the current one;
 //! when time comes to a slot of a higher level, its entries move down. Adding and removing take the same short
 //! time however many there are; most timers are removed, not fired.
+//!
+//! A timer that is to fire so long *after now* can be planned without a reading of the clock: it lies aside until the
+//! next one, which the loop makes at the end of each turn, and counts from there. That is never too early, and too
+//! late by no more than the turn in which it was planned.
 
-use std::task::Waker;
+use std::{mem, task::Waker};
 
 /// A tick is 2^17 ns, about an eighth of a millisecond. It bounds how many neighbours a due entry is sorted out
 /// from, not how exact its time is.
@@ -19,6 +23,9 @@ const SLOTS: usize = 1 << DIGIT_BITS;
 /// Together they reach 104 days. What is further away waits in the last slot, and is sorted anew when time gets
 /// there.
 const LEVELS: usize = 6;
+
+/// The level of entries that wait for a reading of the clock.
+const PLANNED: u8 = u8::MAX;
 
 /// No entry.
 const NONE: u32 = u32::MAX;
@@ -41,6 +48,11 @@ pub(crate) struct Wheel {
     slots: [[u32; SLOTS]; LEVELS],
     /// Which slots of each level have entries.
     occupied: [u64; LEVELS],
+    /// The first of the planned entries, the newest first, and how many there are.
+    planned: u32,
+    planned_len: u32,
+    /// Entries that are due together, to be put in order; kept for its room.
+    batch: Vec<(u64, Waker)>,
     /// The tick up to which entries have been fired, but for those of this very tick whose time is not there yet.
     tick: u64,
     len: usize,
@@ -48,13 +60,14 @@ pub(crate) struct Wheel {
 
 #[derive(Debug)]
 struct Entry {
-    /// Its exact time.
+    /// Its exact time; of a planned one, how long after the next reading of the clock.
     at: u64,
-    /// None while the entry is unused.
+    /// Who is woken, once somebody waits.
     waker: Option<Waker>,
     generation: u32,
     previous: u32,
     next: u32,
+    /// [`PLANNED`] while it is in no slot yet.
     level: u8,
     slot: u8,
 }
@@ -64,6 +77,9 @@ impl Wheel {
         Self {
             entries: Vec::new(),
             unused: NONE,
+            planned: NONE,
+            planned_len: 0,
+            batch: Vec::new(),
             slots: [[NONE; SLOTS]; LEVELS],
             occupied: [0; LEVELS],
             tick: 0,
@@ -80,34 +96,77 @@ impl Wheel {
     /// # Panics
     /// With 2^32 - 1 entries at a time.
     pub(crate) fn insert(&mut self, at: u64, waker: Waker) -> Key {
-        let index = self.unused;
-        let index = if index == NONE {
-            let index = u32::try_from(self.entries.len()).ok().filter(|index| *index != NONE);
-            let index = index.expect("fewer than 2^32 timers fit into memory");
-            let entry =
-                Entry { at, waker: None, generation: 0, previous: NONE, next: NONE, level: 0, slot: 0 };
-            self.entries.push(entry);
-            index
-        } else {
-            self.unused = self.entries[index as usize].next;
-            index
-        };
-        let entry = &mut self.entries[index as usize];
-        entry.at = at;
-        entry.waker = Some(waker);
-        let generation = entry.generation;
+        let key = self.add(at, Some(waker));
+        self.place(key.index);
+        key
+    }
+
+    /// Adds an entry that fires so long after the next [`settle`](Wheel::settle).
+    ///
+    /// # Panics
+    /// As [`insert`](Wheel::insert).
+    #[inline]
+    pub(crate) fn plan(&mut self, after: u64) -> Key {
+        let key = self.add(after, None);
+        let next = mem::replace(&mut self.planned, key.index);
+        if next != NONE {
+            self.entries[next as usize].previous = key.index;
+        }
+        self.planned_len += 1;
+        let entry = &mut self.entries[key.index as usize];
+        (entry.previous, entry.next, entry.level) = (NONE, next, PLANNED);
+        key
+    }
+
+    /// Whether entries wait for a reading of the clock.
+    pub(crate) fn has_planned(&self) -> bool {
+        self.planned != NONE
+    }
+
+    /// The clock has been read: what was planned counts from `now`. Of those that are equally long, each is a
+    /// nanosecond later than the one before, so that they fire in the order in which they were planned.
+    pub(crate) fn settle(&mut self, now: u64) {
+        let mut index = mem::replace(&mut self.planned, NONE);
+        let mut behind = mem::take(&mut self.planned_len);
+        while index != NONE {
+            behind -= 1;
+            let entry = &mut self.entries[index as usize];
+            entry.at = now.saturating_add(entry.at).saturating_add(u64::from(behind));
+            let next = entry.next;
+            self.place(index);
+            index = next;
+        }
+    }
+
+    #[inline]
+    fn add(&mut self, at: u64, waker: Option<Waker>) -> Key {
         self.len += 1;
-        self.place(index);
-        Key { index, generation }
+        if let Some(entry) = self.entries.get_mut(self.unused as usize) {
+            let key = Key { index: self.unused, generation: entry.generation };
+            self.unused = entry.next;
+            (entry.at, entry.waker) = (at, waker);
+            return key;
+        }
+        let index = u32::try_from(self.entries.len()).ok().filter(|index| *index != NONE);
+        let index = index.expect("fewer than 2^32 timers fit into memory");
+        self.entries.push(Entry { at, waker, generation: 0, previous: NONE, next: NONE, level: 0, slot: 0 });
+        Key { index, generation: 0 }
     }
 
-    /// The waker of an entry that is still there.
-    pub(crate) fn waker(&mut self, key: Key) -> Option<&mut Waker> {
+    /// The time of an entry that is there and settled.
+    pub(crate) fn time(&self, key: Key) -> u64 {
+        self.entries[key.index as usize].at
+    }
+
+    /// Where the waker of an entry is kept; nothing if it has fired.
+    #[inline]
+    pub(crate) fn waker(&mut self, key: Key) -> Option<&mut Option<Waker>> {
         let entry = self.entries.get_mut(key.index as usize)?;
-        entry.waker.as_mut().filter(|_| entry.generation == key.generation)
+        (entry.generation == key.generation).then_some(&mut entry.waker)
     }
 
-    /// Removes an entry, and gives its waker; nothing if it has fired.
+    /// Removes an entry, unless it has fired, and gives its waker.
+    #[inline]
     pub(crate) fn remove(&mut self, key: Key) -> Option<Waker> {
         self.waker(key)?;
         self.unlink(key.index);
@@ -119,7 +178,7 @@ impl Wheel {
         self.entries.into_iter().filter_map(|entry| entry.waker)
     }
 
-    /// Moves all wakers whose time has come by `now` to `due`, slot by slot.
+    /// Moves all wakers whose time has come by `now` to `due`, in the order of their times.
     pub(crate) fn advance(&mut self, now: u64, due: &mut Vec<Waker>) {
         let target = now >> TICK_BITS;
         while let Some((level, slot, tick)) = self.next_slot().filter(|(_, _, tick)| *tick <= target) {
@@ -127,13 +186,17 @@ impl Wheel {
             let mut index = self.empty(level, slot);
             while index != NONE {
                 let next = self.entries[index as usize].next;
-                if self.entries[index as usize].at <= now {
-                    due.extend(self.retire(index));
+                let at = self.entries[index as usize].at;
+                if at <= now {
+                    let waker = self.retire(index);
+                    self.batch.extend(waker.map(|waker| (at, waker)));
                 } else {
                     self.place(index);
                 }
                 index = next;
             }
+            self.batch.sort_unstable_by_key(|(at, _)| *at);
+            due.extend(self.batch.drain(..).map(|(_, waker)| waker));
             // What is left on the lowest level at the current tick is not due before `now` moves on.
             if level == 0 && tick == target {
                 break;
@@ -200,16 +263,23 @@ impl Wheel {
     /// Takes all entries out of a slot, as a list through `next`.
     fn empty(&mut self, level: usize, slot: usize) -> u32 {
         self.occupied[level] &= !(1 << slot);
-        std::mem::replace(&mut self.slots[level][slot], NONE)
+        mem::replace(&mut self.slots[level][slot], NONE)
     }
 
     fn unlink(&mut self, index: u32) {
         let Entry { previous, next, level, slot, .. } = self.entries[index as usize];
+        if level == PLANNED {
+            self.planned_len -= 1;
+        }
         if next != NONE {
             self.entries[next as usize].previous = previous;
         }
         if previous != NONE {
             self.entries[previous as usize].next = next;
+            return;
+        }
+        if level == PLANNED {
+            self.planned = next;
             return;
         }
         let (level, slot) = (usize::from(level), usize::from(slot));
@@ -266,11 +336,32 @@ mod tests {
             Self { wheel: Wheel::new(), plain: BTreeMap::new(), fired, now: 0, issued: 0 }
         }
 
-        fn insert(&mut self, after: u64) {
+        fn waker(&mut self) -> Waker {
             self.issued += 1;
+            Waker::from(Arc::new(Numbered(self.issued, self.fired.clone())))
+        }
+
+        fn insert(&mut self, after: u64) {
             let at = self.now.saturating_add(after);
-            let waker = Waker::from(Arc::new(Numbered(self.issued, self.fired.clone())));
+            let waker = self.waker();
             self.plain.insert((at, self.issued), self.wheel.insert(at, waker));
+        }
+
+        /// Plans some, of which one is taken back, and settles them.
+        fn plan(&mut self, afters: &[u64]) {
+            let keys: Vec<_> = afters.iter().map(|after| self.wheel.plan(*after)).collect();
+            let unwanted = self.wheel.plan(1);
+            for key in &keys {
+                let waker = self.waker();
+                *self.wheel.waker(*key).expect("planned") = Some(waker);
+            }
+            assert!(self.wheel.remove(unwanted).is_none(), "nobody waits for it");
+            assert!(self.wheel.waker(unwanted).is_none());
+            self.wheel.settle(self.now);
+            for (nth, (key, after)) in keys.into_iter().zip(afters).enumerate() {
+                let at = self.now.saturating_add(*after).saturating_add(nth as u64);
+                self.plain.insert((at, self.issued + 1 + nth - afters.len()), key);
+            }
         }
 
         fn remove(&mut self, nth: usize) {
@@ -289,18 +380,18 @@ mod tests {
             self.now = now;
             let mut due = Vec::new();
             self.wheel.advance(now, &mut due);
-            let mut fired: Vec<usize> = due
+            let fired: Vec<usize> = due
                 .into_iter()
                 .map(|waker| {
                     waker.wake();
                     self.fired.load(Ordering::Relaxed)
                 })
                 .collect();
-            fired.sort_unstable();
             let later = self.plain.split_off(&(now + 1, 0));
-            let mut expected: Vec<usize> = self.plain.keys().map(|(_, number)| *number).collect();
-            expected.sort_unstable();
-            assert_eq!(fired, expected, "at {now}");
+            let times: BTreeMap<usize, u64> = self.plain.keys().map(|(at, number)| (*number, *at)).collect();
+            assert_eq!(fired.len(), times.len(), "at {now}");
+            // In the order of their times; those of the same time in any.
+            assert!(fired.is_sorted_by_key(|number| times[number]), "at {now}: {fired:?} of {times:?}");
             self.plain = later;
             assert_eq!(self.wheel.len(), self.plain.len());
         }
@@ -338,7 +429,10 @@ mod tests {
                     0..5 => {
                         let scale = numbers.next(62);
                         let after = numbers.next(1 << 31) << 31 >> (62 - scale);
-                        pair.insert(after);
+                        match numbers.next(3) {
+                            0 => pair.plan(&[after, after, numbers.next(1 << 20)]),
+                            _ => pair.insert(after),
+                        }
                     }
                     5..7 => pair.remove(numbers.next(1 << 20) as usize),
                     7 => {

@@ -1,0 +1,130 @@
+//! How tasks and timers keep the side of their loop alive that other threads see, without counting references.
+//!
+//! A task may outlive its loop: a waker of it may be anywhere. So it keeps the loop's `Shared`, to which a wake-up
+//! goes. An `Arc` in each would cost two atomic operations a task. Instead all leases of a loop share one reference,
+//! and are counted: on the loop's thread in a plain number, elsewhere in an atomic one. Neither is the whole count,
+//! and only their sum matters. While the loop lives the atomic one is raised so far that it cannot come to nothing.
+//! When the loop ends it lays its own number on top and takes the raise away; who then brings the count to nothing,
+//! be it the loop itself, raises it again for good and gives the one reference back. So a task that is refused
+//! after that, whose lease begins and ends, gives nothing back a second time.
+
+use std::{
+    mem,
+    ops::Deref,
+    ptr::NonNull,
+    sync::{
+        Arc,
+        atomic::{AtomicIsize, Ordering, fence},
+    },
+};
+
+use crate::{core::Core, shared::Shared};
+
+/// Half of what the count can hold: no number of leases brings it to nothing, or over the top.
+const RAISE: isize = isize::MAX / 2;
+
+/// The leases that other threads than the loop's have counted in and out.
+#[derive(Debug)]
+pub(crate) struct Leases(AtomicIsize);
+
+impl Default for Leases {
+    fn default() -> Self {
+        Self(AtomicIsize::new(RAISE))
+    }
+}
+
+/// Keeps a loop's `Shared` alive.
+pub(crate) struct Lease {
+    /// Lives as long as this does.
+    shared: NonNull<Shared>,
+}
+
+// SAFETY: it is a reference to a `Shared`, as an `Arc` is, and may be dropped on any thread.
+unsafe impl Send for Lease {}
+// SAFETY: as above.
+unsafe impl Sync for Lease {}
+
+impl Lease {
+    /// A lease of the loop of this thread.
+    #[inline]
+    pub(crate) fn of(core: &Core) -> Self {
+        core.leases.set(core.leases.get() + 1);
+        Self { shared: NonNull::from(&**core.shared()) }
+    }
+
+    /// A lease of a loop to which the caller has a handle.
+    pub(crate) fn of_handle(shared: &Arc<Shared>) -> Self {
+        // Relaxed: the caller's handle keeps the loop's side alive.
+        shared.leases.0.fetch_add(1, Ordering::Relaxed);
+        Self { shared: NonNull::from(&**shared) }
+    }
+
+    /// A handle to the loop.
+    pub(crate) fn to_arc(&self) -> Arc<Shared> {
+        // SAFETY: the pointer is that of an `Arc`, which lives as long as the lease.
+        unsafe { Arc::increment_strong_count(self.shared.as_ptr()) };
+        // SAFETY: that is the count that this takes over.
+        unsafe { Arc::from_raw(self.shared.as_ptr()) }
+    }
+
+    /// Ends the lease, on the loop's thread if that is known to be `core`.
+    #[inline]
+    pub(crate) fn end(self, core: Option<&Core>) {
+        match core {
+            Some(core) => {
+                core.leases.set(core.leases.get() - 1);
+                mem::forget(self);
+            }
+            None => drop(self),
+        }
+    }
+}
+
+impl Deref for Lease {
+    type Target = Shared;
+
+    fn deref(&self) -> &Shared {
+        // SAFETY: it lives as long as this does.
+        unsafe { self.shared.as_ref() }
+    }
+}
+
+/// On any thread: the loop's own number is for who knows to be there.
+impl Drop for Lease {
+    fn drop(&mut self) {
+        settle(self.shared, -1);
+    }
+}
+
+/// Takes the one reference that all leases share, for a loop that begins.
+pub(crate) fn open(shared: &Arc<Shared>) {
+    mem::forget(shared.clone());
+}
+
+/// The loop ends, with so many leases by its own count.
+pub(crate) fn close(shared: &Arc<Shared>, leases: isize) {
+    settle(NonNull::from(&**shared), leases - RAISE);
+}
+
+fn settle(shared: NonNull<Shared>, change: isize) {
+    // SAFETY: whoever settles has a lease, or is the loop itself, so the shared reference has not been given back.
+    let leases = unsafe { &shared.as_ref().leases.0 };
+    let next = |count: isize| match count + change {
+        0 => RAISE,
+        count => count,
+    };
+    let mut count = leases.load(Ordering::Relaxed);
+    // Release: our use of it, to whoever gives the reference back. In one exchange, because who has not brought the
+    // count to nothing must not look again.
+    while let Err(now) =
+        leases.compare_exchange_weak(count, next(count), Ordering::Release, Ordering::Relaxed)
+    {
+        count = now;
+    }
+    if count + change == 0 {
+        fence(Ordering::Acquire);
+        // SAFETY: the pointer is that of an `Arc`, whose count `open` has raised by the one that is given back here:
+        // once, because the count comes to nothing once, after the loop has ended and with its last lease.
+        unsafe { Arc::decrement_strong_count(shared.as_ptr()) };
+    }
+}

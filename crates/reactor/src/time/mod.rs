@@ -1,0 +1,40 @@
+//! Time on a loop: sleeps, intervals, and the wheel that they are kept in.
+
+mod away;
+mod interval;
+mod orphan;
+mod sleep;
+mod wheel;
+
+use std::time::{Duration, Instant};
+
+use ebbtide_lifecycle::time::{Clock, SystemClock};
+
+pub(crate) use self::wheel::{Key, Wheel};
+pub use self::{
+    interval::{Interval, Missed, interval},
+    sleep::Sleep,
+};
+use crate::core::Core;
+
+/// The time by the clock of the loop that runs here, or else by the system's.
+#[must_use]
+pub fn now() -> Instant {
+    Core::current().map_or_else(|| SystemClock.now(), Core::now)
+}
+
+/// Sleeps for `duration`, never less. One that leads beyond the range of an `Instant` never ends.
+///
+/// On a loop it reads no clock: it is counted from the loop's next reading, at the end of the turn. So a task that
+/// keeps its loop busy for a while makes the sleeps of that turn as much longer. Sleeps of one length end in the
+/// order in which they were made. Where the very time matters, say it with [`sleep_until`].
+///
+/// For work on a loop: see [`Sleep`].
+pub fn sleep(duration: Duration) -> Sleep {
+    Sleep::after(duration)
+}
+
+/// Sleeps until `at`, never less. For work on a loop: see [`Sleep`].
+pub fn sleep_until(at: Instant) -> Sleep {
+    Sleep::at(Some(at), None)
+}
