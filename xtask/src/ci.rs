@@ -26,6 +26,8 @@ const STEPS: &[Step] = &[
     Step { name: "clippy", what: "no warnings, in any target", act: clippy },
     Step { name: "alone", what: "each package builds and passes its tests by itself", act: alone },
     Step { name: "test", what: "the whole workspace passes its tests, doc tests included", act: test },
+    Step { name: "portable", what: "the reactor passes its tests without epoll", act: portable },
+    Step { name: "examples", what: "the examples end well", act: examples },
     Step { name: "doc", what: "the documentation builds without warnings", act: doc },
     Step { name: "soak", what: "a short soak ends with its sums", act: short_soak },
     Step { name: "loom", what: "the models hold", act: loom },
@@ -89,6 +91,23 @@ fn test() -> Result<(), String> {
     shell(&mut cargo("test --workspace --all-features"))
 }
 
+/// The seam to systems without epoll: once with edges, as on macOS, and once without, as on Windows.
+fn portable() -> Result<(), String> {
+    for flags in ["--cfg ebbtide_portable", "--cfg ebbtide_portable --cfg ebbtide_oneshot"] {
+        let mut command = cargo("test --package ebbtide-reactor --lib --test suite --test descriptors");
+        shell(command.env("RUSTFLAGS", flags).env("CARGO_TARGET_DIR", "target/portable"))?;
+    }
+    Ok(())
+}
+
+/// Those that check themselves.
+fn examples() -> Result<(), String> {
+    shell(&mut cargo("run --quiet --package ebbtide-lifecycle --example drain"))?;
+    shell(&mut cargo("run --quiet --package ebbtide-reactor --example echo -- --seconds 1"))?;
+    shell(&mut cargo("run --quiet --package ebbtide-reactor --features hyper --example hyper"))?;
+    shell(&mut cargo("run --quiet --package ebbtide-reactor --example tls"))
+}
+
 fn doc() -> Result<(), String> {
     let mut command = cargo("doc --workspace --all-features --no-deps --document-private-items");
     shell(command.env("RUSTDOCFLAGS", "--deny warnings"))
@@ -111,6 +130,13 @@ fn loom() -> Result<(), String> {
 /// rebuild everything else.
 fn loom_command(args: &str) -> Command {
     let mut command = cargo(args);
-    command.env("RUSTFLAGS", "--cfg loom").env("CARGO_TARGET_DIR", "target/loom");
+    command.envs(LOOM).env("CARGO_TARGET_DIR", "target/loom");
     command
 }
+
+/// How models are built. More optimisation takes longer to build than it saves.
+pub(crate) const LOOM: [(&str, &str); 3] = [
+    ("RUSTFLAGS", "--cfg loom"),
+    ("CARGO_PROFILE_RELEASE_OPT_LEVEL", "1"),
+    ("CARGO_PROFILE_RELEASE_DEBUG", "0"),
+];

@@ -11,7 +11,10 @@ use std::{
     time::Duration,
 };
 
-use crate::shell::{cargo, package, read, root, timed, write};
+use crate::{
+    ci::LOOM,
+    shell::{cargo, package, read, root, timed, write},
+};
 
 pub(crate) struct Mutant {
     /// As in `ARCHITECTURE.md`.
@@ -240,7 +243,7 @@ impl Mutant {
             let mut test = cargo(&format!("test --quiet --release --package {}", package(self.folder)));
             // Not the target directory of the sound code: cargo takes two copies of a workspace for the same.
             test.current_dir(&copy).env("CARGO_TARGET_DIR", root().join("target/mutants-built"));
-            test.env("RUSTFLAGS", "--cfg loom").args(["--test", "loom"]).args(args.split(' '));
+            test.envs(LOOM).args(["--test", "loom"]).args(args.split(' '));
             test
         };
         let mut build = test("--no-run");

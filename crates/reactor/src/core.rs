@@ -38,12 +38,12 @@ thread_local! {
 pub(crate) struct Core {
     shared: Arc<Shared>,
     pub(crate) queue: RunQueue,
-    roll: Roll,
+    pub(crate) roll: Roll,
     pub(crate) depot: Depot,
     /// How many leases began on this thread, less those that ended here. See `lease`.
     pub(crate) leases: Cell<isize>,
     /// Borrowed only while no foreign code runs: wakers are taken out of it, and called or dropped after.
-    wheel: RefCell<Wheel>,
+    pub(crate) wheel: RefCell<Wheel>,
     book: Book,
     time: Time,
     /// How many are run before the clock, the inbox and I/O are looked at again.
@@ -57,9 +57,9 @@ pub(crate) struct Core {
     /// The loop that was current when this one was entered.
     below: Cell<*const Core>,
     /// Tasks are dropped instead of polled, and none is accepted: the inner door is closed.
-    cancelling: Cell<bool>,
+    pub(crate) cancelling: Cell<bool>,
     /// Wakers that are due, kept for their room.
-    due: RefCell<Vec<Waker>>,
+    pub(crate) due: RefCell<Vec<Waker>>,
 }
 
 /// How many operations of I/O a task may do without waiting before it has to let others go first.
@@ -296,7 +296,7 @@ impl Core {
     }
 
     /// Wakes whoever is due, and keeps the room.
-    fn wake_all(&self, mut due: Vec<Waker>) {
+    pub(crate) fn wake_all(&self, mut due: Vec<Waker>) {
         for waker in due.drain(..) {
             if contain(|| waker.wake()).is_none() {
                 self.shared.stats.panic();
@@ -412,76 +412,6 @@ impl Core {
                 self.park(None);
             }
         }
-    }
-
-    // ---- ending ----
-
-    /// Runs all posts that were accepted, in order, and nothing else: a task that wakes itself cannot hold it up.
-    pub(crate) fn run_posts(&self) {
-        let tasks = RunQueue::default();
-        while !self.shared.is_forced() {
-            self.take_in();
-            let Some(link) = self.queue.pop() else { break };
-            // SAFETY: the queue gave the link up; it lives until it is run.
-            let kind = unsafe { link.as_ref() }.kind();
-            if kind.is_post {
-                // SAFETY: `run` is of the link's own kind.
-                unsafe { (kind.run)(link, self) };
-            } else {
-                // SAFETY: the link is in no list now, and lives as it did in the queue.
-                unsafe { tasks.push(link) };
-            }
-        }
-        while let Some(link) = tasks.pop() {
-            // SAFETY: as above.
-            unsafe { self.queue.push(link) };
-        }
-    }
-
-    /// Ends everything without running it: posts are abandoned, tasks dropped.
-    pub(crate) fn abandon_posts(&self) {
-        self.take_in();
-        while let Some(link) = self.queue.pop() {
-            // SAFETY: the queue gave the link up; it lives until it is abandoned.
-            let kind = unsafe { link.as_ref() }.kind();
-            // SAFETY: `abandon` is of the link's own kind.
-            unsafe { (kind.abandon)(link, self) };
-            self.take_in();
-        }
-    }
-
-    /// Wakes those who sleep by what is left of the timers, after saying that there are none any more: they go
-    /// on to sleep by other means. The tasks of this loop are gone by then.
-    pub(crate) fn end_timers(&self) {
-        self.shared.end_timers();
-        self.wake_all(self.wheel.replace(Wheel::new()).into_wakers().collect());
-    }
-
-    /// Wakes those who wait for I/O of this loop: they get an error. The tasks of this loop are gone by then.
-    pub(crate) fn end_io(&self) {
-        if let Some(driver) = self.shared.end_io() {
-            let mut due = self.due.take();
-            driver.end(&mut due);
-            self.wake_all(due);
-        }
-    }
-
-    /// Closes the inner door and drops every task. Dropping one may wake others, or bring in what is then refused.
-    pub(crate) fn cancel_tasks(&self) {
-        self.cancelling.set(true);
-        loop {
-            self.abandon_posts();
-            let Some(task) = self.roll.newest() else { break };
-            task.drop_future(self);
-        }
-    }
-
-    /// Closes the inbox for everything, once nothing is in it.
-    pub(crate) fn die(&self) {
-        while !self.shared.inbox.die() {
-            self.abandon_posts();
-        }
-        self.publish();
     }
 
     pub(crate) fn publish(&self) {

@@ -194,10 +194,7 @@ pub(crate) fn spawn_on<F: Future + 'static, N: Name>(
 /// Hands `future` back if no loop runs here, or if it drops its tasks already.
 #[track_caller]
 pub fn spawn<F: Future + 'static>(future: F) -> Result<Task<F::Output>, Refused<F>> {
-    match Core::current() {
-        Some(core) => spawn_on(core, future, (), Location::caller()),
-        None => Err(Refused { why: Refusal::Closed, work: future }),
-    }
+    spawn_here(future, (), Location::caller())
 }
 
 /// The same, for a task that is called `name` in reports.
@@ -209,8 +206,17 @@ pub fn spawn_named<F>(name: impl Into<Arc<str>>, future: F) -> Result<Task<F::Ou
 where
     F: Future + 'static,
 {
+    spawn_here(future, name.into(), Location::caller())
+}
+
+/// Spawns on the loop that runs here.
+pub(crate) fn spawn_here<F: Future + 'static, N: Name>(
+    future: F,
+    name: N,
+    site: &'static Location<'static>,
+) -> Result<Task<F::Output>, Refused<F>> {
     match Core::current() {
-        Some(core) => spawn_on(core, future, name.into(), Location::caller()),
+        Some(core) => spawn_on(core, future, name, site),
         None => Err(Refused { why: Refusal::Closed, work: future }),
     }
 }

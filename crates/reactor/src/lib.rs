@@ -1,4 +1,4 @@
-//! A single-threaded executor with timers that stops by contract.
+//! A single-threaded executor with timers and I/O that stops by contract.
 //!
 //! What it accepted it runs, hands back or names; what it refused never runs. Drive a [`Runtime`] with your own
 //! thread, or give an [`EventLoop`] one.
@@ -12,11 +12,14 @@
 //!
 //! # Reading order
 //! 1. [`Runtime`] and [`EventLoop`]: the two ways to drive a loop. [`Handle`]: what other threads do with it.
-//! 2. `inbox`: how work comes in, and how it is refused, in one word. `core`: how the loop turns, sleeps and ends.
-//! 3. [`Task`] and `task::cell`: the memory of a task. `time::wheel` and [`Sleep`]: timers.
+//! 2. `inbox`: how work comes in, and how it is refused, in one word. `core`: how the loop turns and
+//!    sleeps. `ending`: how it ends.
+//! 3. [`Async`] and [`net`]: I/O. `io::source`: who is told what. [`interop`]: other crates on a loop.
+//! 4. [`Task`], `task::header` and `task::cell`: the word of a task, and its memory. `time::wheel` and [`Sleep`]: timers.
 
 mod builder;
 mod core;
+mod ending;
 mod errand;
 mod event_loop;
 mod handle;
@@ -26,11 +29,13 @@ mod hook;
 mod inbox;
 #[cfg(loom)]
 pub mod inbox;
+pub mod interop;
 #[cfg(not(loom))]
 mod io;
 #[cfg(loom)]
 pub mod io;
 mod lease;
+mod local;
 pub mod net;
 mod post;
 mod run_queue;
@@ -47,6 +52,7 @@ pub use self::{
     handle::{Handle, ShutdownHandle, spawn, spawn_named, yield_now},
     hook::PanicReport,
     io::{Async, Ready},
+    local::Local,
     runtime::{QuiesceTimeout, Runtime},
     stats::{ShutdownStats, StatsSnapshot},
     task::{JoinError, Task},

@@ -5,10 +5,10 @@ use std::{
     future::Future,
     panic::Location,
     pin::pin,
-    sync::{Arc, atomic::Ordering},
+    sync::Arc,
     task::{Context, Poll, Waker},
     thread,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use ebbtide_lifecycle::{Balance, Entry, Reason, Refusal, Refused, Step, blame::Stragglers};
@@ -246,43 +246,3 @@ impl fmt::Display for QuiesceTimeout {
 }
 
 impl std::error::Error for QuiesceTimeout {}
-
-impl Core {
-    /// Turns until no task is left and everything that came in has run, or until what `until` says. Gives
-    /// whether it got there.
-    pub(crate) fn drive_until_empty(&self, until: impl Fn() -> Option<Instant>) -> bool {
-        loop {
-            self.turn();
-            if self.tasks() == 0 && self.is_quiet() {
-                return true;
-            }
-            let until = until();
-            if until.is_some_and(|until| self.now() >= until) {
-                return false;
-            }
-            self.pause(until);
-        }
-    }
-
-    /// Ends the loop: runs the posts that were accepted, or abandons them, drops the tasks, and closes for good.
-    pub(crate) fn end(&self, abandon: bool) {
-        let _entered = self.enter();
-        if abandon {
-            self.shared().force();
-        }
-        self.run_posts();
-        let before = self.balance();
-        self.cancel_tasks();
-        self.die();
-        self.end_timers();
-        self.end_io();
-        self.shared().hide(self.stamp());
-        let balance = self.balance();
-        let cut_off = balance.cancelled + balance.abandoned - before.cancelled - before.abandoned;
-        self.shared().cut_off.store(cut_off, Ordering::Release);
-        if !balance.is_balanced() {
-            self.shared().stats.unbalanced();
-            debug_assert!(thread::panicking(), "the ledger of a loop balances: {balance}");
-        }
-    }
-}

@@ -4,17 +4,23 @@
 //! `Async<std::net::TcpStream>` and so on, for which there are shorter names here. What does not have to wait, such as
 //! `local_addr` or `set_nodelay`, is at [`get_ref`](Async::get_ref).
 //!
+//! Hosts are looked up by name with the feature `resolve`.
+//!
 //! Streams are read and written with the traits of `futures-io`, also through a shared reference, so that one task can
 //! read what another writes.
 
 mod connect;
 mod incoming;
+#[cfg(feature = "resolve")]
+mod resolve;
 mod tcp;
 mod udp;
 #[cfg(unix)]
 mod unix;
 
 pub use self::incoming::Incoming;
+#[cfg(feature = "resolve")]
+pub use self::resolve::resolve;
 use crate::Async;
 
 /// Listens for TCP connections.

@@ -5,6 +5,7 @@
 
 mod component;
 mod fairness;
+mod interop;
 mod io;
 mod nested;
 mod panics;
