@@ -4,9 +4,9 @@
 //! cargo run --release -p ebbtide-reactor --features hyper --example hyper
 //! ```
 //!
-//! When it is told to stop, the server accepts no more connections and says `connection: close` in every answer, so that
-//! clients send their next request elsewhere. Only then are connections closed that nothing is heard of. A connection
-//! that was closed at once, between two requests, would fail the one that is on its way.
+//! When it is told to stop, the server accepts no more connections and says `connection: close` in every answer, so
+//! that clients send their next request elsewhere. Only then are connections closed that nothing is heard of. A
+//! connection that was closed at once, between two requests, would fail the one that is on its way.
 
 use std::{
     error::Error,

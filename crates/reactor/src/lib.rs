@@ -15,7 +15,8 @@
 //! 2. `inbox`: how work comes in, and how it is refused, in one word. `core`: how the loop turns and
 //!    sleeps. `ending`: how it ends.
 //! 3. [`Async`] and [`net`]: I/O. `io::source`: who is told what. [`interop`]: other crates on a loop.
-//! 4. [`Task`], `task::header` and `task::cell`: the word of a task, and its memory. `time::wheel` and [`Sleep`]: timers.
+//! 4. [`Task`], `task::header` and `task::cell`: the word of a task, and its memory.
+//! 5. [`Sleep`] and `time::wheel`: timers.
 
 mod builder;
 mod core;
