@@ -21,13 +21,24 @@ pub(crate) struct Contestant<'a> {
     name: &'static str,
     /// How low its ratio to the peer should be; none for one that is only shown.
     target: Option<f64>,
-    /// Runs so many operations, and gives the time that they took.
-    run: Box<dyn FnMut(usize) -> Duration + 'a>,
+    /// Runs so many operations, and gives what one of them cost.
+    run: Box<dyn FnMut(usize) -> f64 + 'a>,
 }
 
 impl<'a> Contestant<'a> {
-    pub(crate) fn new(name: &'static str, run: impl FnMut(usize) -> Duration + 'a) -> Self {
+    /// One whose `run` does so many operations, and gives the time that they took.
+    pub(crate) fn new(name: &'static str, mut run: impl FnMut(usize) -> Duration + 'a) -> Self {
+        let run = move |operations| run(operations).as_nanos() as f64 / operations as f64;
         Self { name, target: None, run: Box::new(run) }
+    }
+
+    /// One whose `run` gives the value of a round.
+    pub(crate) fn value(name: &'static str, mut run: impl FnMut() -> f64 + 'a) -> Self {
+        Self { name, target: None, run: Box::new(move |_| run()) }
+    }
+
+    pub(crate) fn is(&self, name: &str) -> bool {
+        self.name == name
     }
 
     pub(crate) fn target(mut self, ratio: f64) -> Self {
@@ -39,13 +50,14 @@ impl<'a> Contestant<'a> {
 /// The results of one contest. The first row is the peer's, which the ratios are to.
 pub(crate) struct Table {
     title: &'static str,
+    unit: &'static str,
     rows: Vec<Row>,
 }
 
 struct Row {
     name: &'static str,
     target: Option<f64>,
-    /// Nanoseconds for one operation, round by round.
+    /// What one operation cost, round by round.
     rounds: Vec<f64>,
 }
 
@@ -56,14 +68,36 @@ pub(crate) fn contest<'a>(
     peer: Contestant<'a>,
     others: impl IntoIterator<Item = Contestant<'a>>,
 ) -> Table {
+    run_rounds(title, "ns", operations, ROUNDS, [peer].into_iter().chain(others))
+}
+
+/// The same for contestants that give values, so many times.
+pub(crate) fn measure<'a>(
+    title: &'static str,
+    unit: &'static str,
+    rounds: usize,
+    peer: Contestant<'a>,
+    others: impl IntoIterator<Item = Contestant<'a>>,
+) -> Table {
+    run_rounds(title, unit, 0, rounds, [peer].into_iter().chain(others))
+}
+
+fn run_rounds<'a>(
+    title: &'static str,
+    unit: &'static str,
+    operations: usize,
+    count: usize,
+    contestants: impl Iterator<Item = Contestant<'a>>,
+) -> Table {
     eprintln!("{title} …");
-    let mut contestants: Vec<_> = [peer].into_iter().chain(others).collect();
-    let mut rounds = vec![Vec::with_capacity(ROUNDS); contestants.len()];
-    for round in 0..WARM_UP + ROUNDS {
+    let mut contestants: Vec<_> = contestants.collect();
+    let warm_up = WARM_UP.min(count / 5);
+    let mut rounds = vec![Vec::with_capacity(count); contestants.len()];
+    for round in 0..warm_up + count {
         for (contestant, rounds) in contestants.iter_mut().zip(&mut rounds) {
-            let time = (contestant.run)(operations);
-            if round >= WARM_UP {
-                rounds.push(time.as_nanos() as f64 / operations as f64);
+            let value = (contestant.run)(operations);
+            if round >= warm_up {
+                rounds.push(value);
             }
         }
     }
@@ -72,7 +106,22 @@ pub(crate) fn contest<'a>(
         target: contestant.target,
         rounds,
     });
-    Table { title, rows: rows.collect() }
+    Table { title, unit, rows: rows.collect() }
+}
+
+impl Table {
+    /// A table of rounds that were run elsewhere.
+    pub(crate) fn of<const N: usize>(
+        title: &'static str,
+        unit: &'static str,
+        names: [&'static str; N],
+        rounds: [Vec<f64>; N],
+        targets: [Option<f64>; N],
+    ) -> Self {
+        let rows = names.into_iter().zip(rounds).zip(targets);
+        let rows = rows.map(|((name, rounds), target)| Row { name, target, rounds });
+        Self { title, unit, rows: rows.collect() }
+    }
 }
 
 /// The value below which so many of four quarters of the values lie.
@@ -85,7 +134,7 @@ fn quartile(quarters: usize, values: impl IntoIterator<Item = f64>) -> f64 {
 impl fmt::Display for Table {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let peer = &self.rows[0];
-        writeln!(f, "| {} | ns, median | quartiles | ratio | target |", self.title)?;
+        writeln!(f, "| {} | {}, median | quartiles | ratio | target |", self.title, self.unit)?;
         writeln!(f, "|---|---|---|---|---|")?;
         for row in &self.rows {
             let [low, median, high] =

@@ -8,10 +8,23 @@ use std::{env, fs, process::ExitCode};
 
 use contest::Table;
 
+fn exit(outcome: Result<(), String>) -> ExitCode {
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(why) => {
+            eprintln!("{why}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
 fn main() -> ExitCode {
     let args: Vec<String> = env::args().skip(1).collect();
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
     let (area, file) = match args.as_slice() {
+        // Parts that are measured in a process of their own.
+        ["serve", server, requests] => return exit(r#loop::serve(server, requests)),
+        ["memory", runtime, kind] => return exit(r#loop::measure_in_this_process(runtime, kind)),
         [area] => (*area, None),
         [area, "--write", file] => (*area, Some(*file)),
         _ => {
@@ -19,13 +32,14 @@ fn main() -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    let tables: Vec<Table> = match area {
-        "lifecycle" => lifecycle::run(),
-        "loop" => r#loop::run(),
-        _ => {
-            eprintln!("there is no area {area:?}");
-            return ExitCode::FAILURE;
-        }
+    let tables: Option<Vec<Table>> = match area {
+        "lifecycle" => Some(lifecycle::run()),
+        "loop" => r#loop::run(None),
+        _ => area.strip_prefix("loop/").and_then(|part| r#loop::run(Some(part))),
+    };
+    let Some(tables) = tables else {
+        eprintln!("there is no area {area:?}");
+        return ExitCode::FAILURE;
     };
     let markdown: Vec<String> = tables.iter().map(Table::to_string).collect();
     let markdown = markdown.join("\n");

@@ -376,7 +376,10 @@ impl Core {
         if wheel.has_planned() {
             wheel.settle(self.nanos_now());
         }
-        let look = wheel.next_look();
+        let look = match self.time {
+            Time::Real => wheel.next_look_of_many(),
+            Time::Virtual { .. } => wheel.next_look(),
+        };
         drop(wheel);
         let look = look.and_then(|nanos| self.shared.instant(nanos));
         let until = [look, until].into_iter().flatten().min();
@@ -392,9 +395,13 @@ impl Core {
         }
         let mut due = self.due.take();
         match (self.shared.driver(), until) {
-            (Some(driver), _) => wait_for_io(driver, until.map_or(Limit::Never, Limit::Until), &mut due),
+            (Some(driver), None) => wait_for_io(driver, Limit::Never, &mut due),
             (None, None) => thread::park(),
-            (None, Some(until)) => thread::park_timeout(until.saturating_duration_since(SystemClock.now())),
+            // The driver keeps the time better than the system keeps that of a parked thread.
+            (_, Some(until)) => match self.shared.driver_or_new() {
+                Ok(driver) => wait_for_io(driver, Limit::Until(until), &mut due),
+                Err(_) => thread::park_timeout(until.saturating_duration_since(SystemClock.now())),
+            },
         }
         self.shared.inbox.disarm();
         self.wake_all(due);

@@ -6,6 +6,9 @@
 //! when time comes to a slot of a higher level, its entries move down. Adding and removing take the same short
 //! time however many there are; most timers are removed, not fired.
 //!
+//! A slot is a row of indices, not a list through the entries: with a hundred thousand of them none is in the cache,
+//! and a row lets the machine fetch many at a time.
+//!
 //! A timer that is to fire so long *after now* can be planned without a reading of the clock: it lies aside until the
 //! next one, which the loop makes at the end of each turn, and counts from there. That is never too early, and too
 //! late by no more than the turn in which it was planned.
@@ -24,8 +27,14 @@ const SLOTS: usize = 1 << DIGIT_BITS;
 /// there.
 const LEVELS: usize = 6;
 
-/// The level of entries that wait for a reading of the clock.
-const PLANNED: u8 = u8::MAX;
+/// So many entries of one tick are a crowd.
+const CROWD: usize = 4;
+
+/// A row that is longer is not kept for its room when it has been emptied.
+const ROW_KEPT_MAX: usize = 1024;
+
+/// The row of entries that wait for a reading of the clock.
+const PLANNED: u16 = u16::MAX;
 
 /// No entry.
 const NONE: u32 = u32::MAX;
@@ -42,15 +51,16 @@ pub(crate) struct Key {
 #[derive(Debug)]
 pub(crate) struct Wheel {
     entries: Vec<Entry>,
-    /// The first of the unused entries, in a list through `next`.
+    /// The first of the unused entries, in a list through `place`.
     unused: u32,
-    /// The first entry of each slot.
-    slots: [[u32; SLOTS]; LEVELS],
+    /// The entries of each slot, level by level.
+    rows: Box<[Vec<u32>]>,
     /// Which slots of each level have entries.
     occupied: [u64; LEVELS],
-    /// The first of the planned entries, the newest first, and how many there are.
-    planned: u32,
-    planned_len: u32,
+    /// The planned entries, in the order in which they were planned; [`NONE`] in place of one that was removed.
+    planned: Vec<u32>,
+    /// How many of them there are.
+    planned_len: usize,
     /// Entries that are due together, to be put in order; kept for its room.
     batch: Vec<(u64, Waker)>,
     /// The tick up to which entries have been fired, but for those of this very tick whose time is not there yet.
@@ -65,11 +75,14 @@ struct Entry {
     /// Who is woken, once somebody waits.
     waker: Option<Waker>,
     generation: u32,
-    previous: u32,
-    next: u32,
-    /// [`PLANNED`] while it is in no slot yet.
-    level: u8,
-    slot: u8,
+    /// Where it is in its row; of an unused one, the next unused one.
+    place: u32,
+    /// Its row, or [`PLANNED`].
+    row: u16,
+}
+
+const fn row(level: usize, slot: usize) -> usize {
+    level * SLOTS + slot
 }
 
 impl Wheel {
@@ -77,11 +90,11 @@ impl Wheel {
         Self {
             entries: Vec::new(),
             unused: NONE,
-            planned: NONE,
+            rows: vec![Vec::new(); LEVELS * SLOTS].into(),
+            occupied: [0; LEVELS],
+            planned: Vec::new(),
             planned_len: 0,
             batch: Vec::new(),
-            slots: [[NONE; SLOTS]; LEVELS],
-            occupied: [0; LEVELS],
             tick: 0,
             len: 0,
         }
@@ -108,33 +121,30 @@ impl Wheel {
     #[inline]
     pub(crate) fn plan(&mut self, after: u64) -> Key {
         let key = self.add(after, None);
-        let next = mem::replace(&mut self.planned, key.index);
-        if next != NONE {
-            self.entries[next as usize].previous = key.index;
-        }
-        self.planned_len += 1;
         let entry = &mut self.entries[key.index as usize];
-        (entry.previous, entry.next, entry.level) = (NONE, next, PLANNED);
+        (entry.place, entry.row) = (self.planned.len() as u32, PLANNED);
+        self.planned.push(key.index);
+        self.planned_len += 1;
         key
     }
 
     /// Whether entries wait for a reading of the clock.
     pub(crate) fn has_planned(&self) -> bool {
-        self.planned != NONE
+        self.planned_len > 0
     }
 
-    /// The clock has been read: what was planned counts from `now`. Of those that are equally long, each is a
-    /// nanosecond later than the one before, so that they fire in the order in which they were planned.
+    /// The clock has been read: what was planned counts from `now`. Each is a nanosecond later than the one before, so
+    /// that those of one length fire in the order in which they were planned.
     pub(crate) fn settle(&mut self, now: u64) {
-        let mut index = mem::replace(&mut self.planned, NONE);
-        let mut behind = mem::take(&mut self.planned_len);
-        while index != NONE {
-            behind -= 1;
+        self.planned_len = 0;
+        let mut planned = mem::take(&mut self.planned);
+        for (behind, index) in planned.drain(..).filter(|index| *index != NONE).enumerate() {
             let entry = &mut self.entries[index as usize];
-            entry.at = now.saturating_add(entry.at).saturating_add(u64::from(behind));
-            let next = entry.next;
+            entry.at = now.saturating_add(entry.at).saturating_add(behind as u64);
             self.place(index);
-            index = next;
+        }
+        if planned.capacity() <= ROW_KEPT_MAX {
+            self.planned = planned;
         }
     }
 
@@ -143,13 +153,13 @@ impl Wheel {
         self.len += 1;
         if let Some(entry) = self.entries.get_mut(self.unused as usize) {
             let key = Key { index: self.unused, generation: entry.generation };
-            self.unused = entry.next;
+            self.unused = entry.place;
             (entry.at, entry.waker) = (at, waker);
             return key;
         }
         let index = u32::try_from(self.entries.len()).ok().filter(|index| *index != NONE);
         let index = index.expect("fewer than 2^32 timers fit into memory");
-        self.entries.push(Entry { at, waker, generation: 0, previous: NONE, next: NONE, level: 0, slot: 0 });
+        self.entries.push(Entry { at, waker, generation: 0, place: 0, row: 0 });
         Key { index, generation: 0 }
     }
 
@@ -183,9 +193,9 @@ impl Wheel {
         let target = now >> TICK_BITS;
         while let Some((level, slot, tick)) = self.next_slot().filter(|(_, _, tick)| *tick <= target) {
             self.tick = self.tick.max(tick);
-            let mut index = self.empty(level, slot);
-            while index != NONE {
-                let next = self.entries[index as usize].next;
+            self.occupied[level] &= !(1 << slot);
+            let mut indices = mem::take(&mut self.rows[row(level, slot)]);
+            for index in indices.drain(..) {
                 let at = self.entries[index as usize].at;
                 if at <= now {
                     let waker = self.retire(index);
@@ -193,7 +203,11 @@ impl Wheel {
                 } else {
                     self.place(index);
                 }
-                index = next;
+            }
+            let emptied = &mut self.rows[row(level, slot)];
+            // What is too far away may have come back to where it was.
+            if emptied.is_empty() && indices.capacity() <= ROW_KEPT_MAX {
+                *emptied = indices;
             }
             self.batch.sort_unstable_by_key(|(at, _)| *at);
             due.extend(self.batch.drain(..).map(|(_, waker)| waker));
@@ -211,20 +225,21 @@ impl Wheel {
     /// entries that are further away are to be sorted anew.
     pub(crate) fn next_look(&self) -> Option<u64> {
         let (level, slot, tick) = self.next_slot()?;
-        let first = self.slots[level][slot];
-        let alone = self.entries[first as usize].next == NONE;
+        let row = &self.rows[row(level, slot)];
         // A slot of the last level may hold what is further away than its own ticks, and than what lies behind it.
-        if level == LEVELS - 1 || (level > 0 && !alone) {
+        if level == LEVELS - 1 || (level > 0 && row.len() > 1) {
             return Some(tick << TICK_BITS);
         }
-        let mut earliest = u64::MAX;
-        let mut index = first;
-        while index != NONE {
-            let entry = &self.entries[index as usize];
-            earliest = earliest.min(entry.at);
-            index = entry.next;
+        row.iter().map(|index| self.entries[*index as usize].at).min()
+    }
+
+    /// The same for a time in which it is not worth waking up for each of many entries: where a tick has a crowd of
+    /// them, they are looked at together, with those of the tick after it.
+    pub(crate) fn next_look_of_many(&self) -> Option<u64> {
+        match self.next_slot()? {
+            (0, slot, tick) if self.rows[row(0, slot)].len() >= CROWD => Some(((tick + 2) << TICK_BITS) - 1),
+            _ => self.next_look(),
         }
-        Some(earliest)
     }
 
     /// The next slot with entries: its level, its number, and the tick at which it begins.
@@ -241,59 +256,60 @@ impl Wheel {
     }
 
     /// Puts an entry into the slot where its time belongs, seen from the current tick.
+    #[inline]
     fn place(&mut self, index: u32) {
-        let tick = (self.entries[index as usize].at >> TICK_BITS).max(self.tick);
+        let entry = &mut self.entries[index as usize];
+        let tick = (entry.at >> TICK_BITS).max(self.tick);
         let digit = (63 - ((tick ^ self.tick) | 1).leading_zeros()) / DIGIT_BITS;
         let level = (digit as usize).min(LEVELS - 1);
         let shift = level as u32 * DIGIT_BITS;
         // Only on the last level can it be further away than there are slots.
         let ahead = ((tick >> shift) - (self.tick >> shift)).min(SLOTS as u64 - 1);
         let slot = ((self.tick >> shift) + ahead) as usize % SLOTS;
-        let first = self.slots[level][slot];
-        if first != NONE {
-            self.entries[first as usize].previous = index;
-        }
-        let entry = &mut self.entries[index as usize];
-        (entry.previous, entry.next) = (NONE, first);
-        (entry.level, entry.slot) = (level as u8, slot as u8);
-        self.slots[level][slot] = index;
+        let row = row(level, slot);
+        (entry.place, entry.row) = (self.rows[row].len() as u32, row as u16);
+        self.rows[row].push(index);
         self.occupied[level] |= 1 << slot;
     }
 
-    /// Takes all entries out of a slot, as a list through `next`.
-    fn empty(&mut self, level: usize, slot: usize) -> u32 {
-        self.occupied[level] &= !(1 << slot);
-        mem::replace(&mut self.slots[level][slot], NONE)
-    }
-
+    /// Takes an entry out of its row.
     fn unlink(&mut self, index: u32) {
-        let Entry { previous, next, level, slot, .. } = self.entries[index as usize];
-        if level == PLANNED {
-            self.planned_len -= 1;
+        let Entry { place, row, .. } = self.entries[index as usize];
+        if row == PLANNED {
+            return self.unplan(place as usize);
         }
-        if next != NONE {
-            self.entries[next as usize].previous = previous;
-        }
-        if previous != NONE {
-            self.entries[previous as usize].next = next;
-            return;
-        }
-        if level == PLANNED {
-            self.planned = next;
-            return;
-        }
-        let (level, slot) = (usize::from(level), usize::from(slot));
-        self.slots[level][slot] = next;
-        if next == NONE {
+        let indices = &mut self.rows[usize::from(row)];
+        indices.swap_remove(place as usize);
+        if let Some(moved) = indices.get(place as usize) {
+            self.entries[*moved as usize].place = place;
+        } else if indices.is_empty() {
+            let (level, slot) = (usize::from(row) / SLOTS, usize::from(row) % SLOTS);
             self.occupied[level] &= !(1 << slot);
         }
     }
 
-    /// Makes an entry that is in no slot an unused one.
+    /// Takes an entry out of the planned ones, whose order stays.
+    fn unplan(&mut self, place: usize) {
+        self.planned[place] = NONE;
+        self.planned_len -= 1;
+        while self.planned.last() == Some(&NONE) {
+            self.planned.pop();
+        }
+        // A turn may plan and remove without end.
+        if self.planned.len() > 2 * self.planned_len + SLOTS {
+            self.planned.retain(|index| *index != NONE);
+            for (place, index) in self.planned.iter().enumerate() {
+                self.entries[*index as usize].place = place as u32;
+            }
+        }
+    }
+
+    /// Makes an entry that is in no row an unused one.
+    #[inline]
     fn retire(&mut self, index: u32) -> Option<Waker> {
         let entry = &mut self.entries[index as usize];
         entry.generation = entry.generation.wrapping_add(1);
-        entry.next = self.unused;
+        entry.place = self.unused;
         self.unused = index;
         self.len -= 1;
         entry.waker.take()
@@ -457,6 +473,49 @@ mod tests {
             pair.insert(after);
         }
         pair.run_out();
+    }
+
+    #[test]
+    fn planned_timers_keep_their_order_when_others_are_removed() {
+        let (mut numbers, mut wheel, mut kept) = (Numbers(7), Wheel::new(), Vec::new());
+        let fired = Arc::default();
+        for number in 0..10_000 {
+            let key = wheel.plan(1_000);
+            let waker = Waker::from(Arc::new(Numbered(number, Arc::clone(&fired))));
+            *wheel.waker(key).expect("planned") = Some(waker);
+            kept.push((number, key));
+            if numbers.next(10) < 9 {
+                let (_, key) = kept.swap_remove(numbers.next(kept.len() as u64) as usize);
+                assert!(wheel.remove(key).is_some());
+            }
+            assert!(wheel.planned.len() <= 2 * kept.len() + SLOTS, "what was removed takes no room for long");
+        }
+        wheel.settle(5);
+        let mut due = Vec::new();
+        wheel.advance(1 << 40, &mut due);
+        let fired: Vec<usize> = due
+            .into_iter()
+            .map(|waker| {
+                waker.wake();
+                fired.load(Ordering::Relaxed)
+            })
+            .collect();
+        kept.sort_unstable_by_key(|(number, _)| *number);
+        assert_eq!(fired, kept.iter().map(|(number, _)| *number).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn a_crowd_is_looked_at_together_and_a_few_at_their_time() {
+        let mut wheel = Wheel::new();
+        let far = 1_000 << TICK_BITS;
+        for nth in 0..CROWD as u64 - 1 {
+            wheel.insert(far + nth, Waker::noop().clone());
+        }
+        wheel.advance(far - 1, &mut Vec::new());
+        assert_eq!(wheel.next_look_of_many(), Some(far));
+        wheel.insert(far + 9, Waker::noop().clone());
+        let together = wheel.next_look_of_many().expect("they are there");
+        assert!((far + 9..far + (2 << TICK_BITS)).contains(&together));
     }
 
     #[test]

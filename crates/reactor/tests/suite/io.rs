@@ -449,3 +449,36 @@ fn tasks_that_wait_for_io_are_dropped_with_their_sources_at_the_stop() {
     assert!(futures_lite::future::block_on(reading.unwrap()).unwrap_err().is_cancelled());
     assert_eq!((&other).read(&mut [0; 8]).unwrap(), 0, "the other side sees it closed");
 }
+
+/// How often a thread of this process has gone to sleep by itself.
+#[cfg(target_os = "linux")]
+fn times_asleep(thread: &str) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/self/task/{thread}/status")).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:")).unwrap();
+    line.trim().parse().unwrap()
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn an_idle_loop_does_not_wake_up() {
+    let events = running();
+    let (told, number) = mpsc::channel();
+    let (_one, other) = UnixStream::pair().unwrap();
+    let waiting = events.handle().spawn(async move {
+        let link = std::fs::read_link("/proc/thread-self").unwrap();
+        told.send(link.file_name().unwrap().to_str().unwrap().to_owned()).unwrap();
+        let mut stream = Async::new(other).unwrap();
+        futures_lite::future::or(
+            async { drop(stream.read(&mut [0]).await) },
+            sleep(Duration::from_secs(3600)),
+        )
+        .await;
+    });
+    let thread = number.recv().unwrap();
+    // It may still be on its way to sleep.
+    thread::park_timeout(5 * A_MOMENT);
+    let before = times_asleep(&thread);
+    thread::park_timeout(10 * A_MOMENT);
+    assert_eq!(times_asleep(&thread), before, "it woke up for nothing");
+    drop(waiting);
+}
