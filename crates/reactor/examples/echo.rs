@@ -15,6 +15,10 @@ use std::{
     io,
     net::{SocketAddr, TcpListener, TcpStream},
     process::ExitCode,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
     time::Duration,
 };
 
@@ -22,7 +26,7 @@ use ebbtide_lifecycle::{
     Token,
     time::{Clock, Deadline, SystemClock},
 };
-use ebbtide_reactor::{Async, EventLoop, sleep, spawn_named};
+use ebbtide_reactor::{Async, EventLoop, Task, sleep, spawn_named};
 use futures_lite::{AsyncReadExt, AsyncWriteExt, future::block_on};
 
 /// How long the connections have to come to an end.
@@ -53,6 +57,10 @@ fn options() -> Result<Options, Box<dyn Error>> {
     let mut options = Options { listen: None, connections: 50, seconds: 10 };
     let mut args = env::args().skip(1);
     while let Some(name) = args.next() {
+        if !["--listen", "--connections", "--seconds"].contains(&&*name) {
+            let known = "--listen ADDRESS, --connections NUMBER, --seconds NUMBER";
+            return Err(format!("there is no option {name}; there are: {known}").into());
+        }
         let value = args.next().ok_or_else(|| format!("{name} needs a value"))?;
         let wrong = |what: &str| format!("{name} {value:?}: not {what}");
         match &*name {
@@ -61,13 +69,7 @@ fn options() -> Result<Options, Box<dyn Error>> {
                 options.listen = Some(address);
             }
             "--connections" => options.connections = value.parse().map_err(|_| wrong("a number"))?,
-            "--seconds" => options.seconds = value.parse().map_err(|_| wrong("a number of seconds"))?,
-            _ => {
-                return Err(format!(
-                    "unknown option {name}: --listen, --connections and --seconds are known"
-                )
-                .into());
-            }
+            _ => options.seconds = value.parse().map_err(|_| wrong("a number of seconds"))?,
         }
     }
     Ok(options)
@@ -121,12 +123,14 @@ async fn serve(listener: TcpListener, stop: Token) -> u64 {
             return 0;
         }
     };
+    let requests = Arc::new(AtomicU64::new(0));
     let mut connections = Vec::new();
     while let Ok(accepted) = stop.wrap(listener.accept()).await {
         match accepted {
             Ok((stream, from)) => {
-                let connection = connection(stream, stop.clone());
-                // While this task runs, its loop takes others.
+                let connection = connection(stream, stop.clone(), requests.clone());
+                // Those that have ended are done with. While this task runs, its loop takes others.
+                connections.retain(|connection: &Task<()>| !connection.is_finished());
                 connections.extend(spawn_named(format!("connection from {from}"), connection));
             }
             Err(error) => {
@@ -136,16 +140,14 @@ async fn serve(listener: TcpListener, stop: Token) -> u64 {
             }
         }
     }
-    let mut requests = 0;
     for connection in connections {
-        requests += connection.await.unwrap_or(0);
+        let _ = connection.await;
     }
-    requests
+    requests.load(Ordering::Relaxed)
 }
 
 /// Answers requests until the client closes, or until it is told to stop and has answered what it has read.
-async fn connection(mut stream: Async<TcpStream>, stop: Token) -> u64 {
-    let mut requests = 0;
+async fn connection(mut stream: Async<TcpStream>, stop: Token, requests: Arc<AtomicU64>) {
     let mut request = [0; REQUEST.len()];
     loop {
         // To be told to stop between two requests is fine, and loses nothing: what was not read is not accepted.
@@ -153,9 +155,9 @@ async fn connection(mut stream: Async<TcpStream>, stop: Token) -> u64 {
             break;
         }
         if stream.read_exact(&mut request).await.is_err() || stream.write_all(&request).await.is_err() {
-            return requests;
+            return;
         }
-        requests += 1;
+        requests.fetch_add(1, Ordering::Relaxed);
     }
     // Closed for writing first, and for reading when the client has seen that: a connection that is dropped with
     // unread bytes takes answers with it that are still on their way.
@@ -164,13 +166,12 @@ async fn connection(mut stream: Async<TcpStream>, stop: Token) -> u64 {
         while stream.read(&mut request).await.is_ok_and(|count| count > 0) {}
     };
     futures_lite::future::or(linger, sleep(LINGER)).await;
-    requests
 }
 
 /// Clients on a loop of their own.
 struct Load {
     events: EventLoop,
-    clients: Vec<ebbtide_reactor::Task<io::Result<Tally>>>,
+    clients: Vec<Task<io::Result<Tally>>>,
 }
 
 /// What came of a client's requests.

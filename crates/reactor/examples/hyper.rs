@@ -26,7 +26,7 @@ use ebbtide_lifecycle::{
     Token,
     time::{Clock, Deadline, SystemClock},
 };
-use ebbtide_reactor::{Async, EventLoop, Local, interop::HyperIo, sleep, spawn_named};
+use ebbtide_reactor::{Async, EventLoop, Local, Task, interop::HyperIo, sleep, spawn_named};
 use futures_lite::future::{block_on, or};
 use http_body_util::Full;
 use hyper::{
@@ -107,6 +107,7 @@ async fn serve(listener: TcpListener, stop: Token) -> usize {
                 match accepted {
                     Ok((stream, from)) => {
                         let connection = connection(stream, stop.clone(), served.clone());
+                        connections.retain(|connection: &Task<()>| !connection.is_finished());
                         connections.extend(spawn_named(format!("connection from {from}"), connection));
                     }
                     Err(error) => {

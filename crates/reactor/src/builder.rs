@@ -56,7 +56,7 @@ impl Builder {
     }
 
     /// Has the loop live in virtual time: it takes part in `clock`, which jumps to the next timer when nothing
-    /// else is ready and nobody holds it.
+    /// else is ready and nobody holds it. A loop on which I/O is waited for holds it: that comes in real time.
     #[must_use]
     pub fn clock(mut self, clock: &VirtualClock) -> Self {
         self.clock = Some(clock.clone());

@@ -48,7 +48,7 @@ pub(crate) struct Core {
     time: Time,
     /// How many are run before the clock, the inbox and I/O are looked at again.
     budget: u32,
-    /// How many operations of I/O the task that runs may still do before it has to let others go first.
+    /// How many operations of I/O may still be done before whoever does the next has to let others go first.
     operations: Cell<u32>,
     /// The time of this turn, in nanoseconds since the loop's epoch.
     stamp: Cell<u64>,
@@ -62,7 +62,7 @@ pub(crate) struct Core {
     pub(crate) due: RefCell<Vec<Waker>>,
 }
 
-/// How many operations of I/O a task may do without waiting before it has to let others go first.
+/// How many operations of I/O are done without waiting before one has to let others go first.
 const OPERATIONS_MAX: u32 = 128;
 
 /// Whose time the loop lives in.
@@ -102,7 +102,7 @@ impl Core {
             book: shared.ledger.book(),
             time,
             budget,
-            operations: Cell::new(0),
+            operations: Cell::new(OPERATIONS_MAX),
             stamp: Cell::new(0),
             main_ready: Cell::new(false),
             below: Cell::new(ptr::null()),
@@ -307,16 +307,16 @@ impl Core {
 
     // ---- I/O ----
 
-    /// A task is about to be polled.
+    /// Whether another operation of I/O may be done; no, now and then, so that others can go first. Who asks again
+    /// gets on: it may be somebody whom a loop below this one does not see.
     #[inline]
-    pub(crate) fn begin_operations(&self) {
-        self.operations.set(OPERATIONS_MAX);
+    pub(crate) fn may_operate(&self) -> bool {
+        let left = self.operations.get();
+        self.operations.set(if left == 0 { OPERATIONS_MAX } else { left });
+        left > 0
     }
 
-    pub(crate) fn operations_left(&self) -> u32 {
-        self.operations.get()
-    }
-
+    #[inline]
     pub(crate) fn spend_operation(&self) {
         self.operations.set(self.operations.get().saturating_sub(1));
     }
@@ -371,6 +371,14 @@ impl Core {
             return self.look_at_io();
         }
         self.publish();
+        match &self.time {
+            Time::Real => self.park(self.next_look(until)),
+            Time::Virtual { clock, participant } => self.rest(clock, participant, until),
+        }
+    }
+
+    /// When to look at the timers next, or `until` if that is earlier.
+    fn next_look(&self, until: Option<Instant>) -> Option<Instant> {
         let mut wheel = self.wheel.borrow_mut();
         // Those whom the end of the turn has woken may have planned more.
         if wheel.has_planned() {
@@ -382,11 +390,7 @@ impl Core {
         };
         drop(wheel);
         let look = look.and_then(|nanos| self.shared.instant(nanos));
-        let until = [look, until].into_iter().flatten().min();
-        match &self.time {
-            Time::Real => self.park(until),
-            Time::Virtual { participant, .. } => self.rest(participant, until),
-        }
+        [look, until].into_iter().flatten().min()
     }
 
     fn park(&self, until: Option<Instant>) {
@@ -407,13 +411,16 @@ impl Core {
         self.wake_all(due);
     }
 
-    fn rest(&self, participant: &RefCell<Participant>, until: Option<Instant>) {
+    fn rest(&self, clock: &VirtualClock, participant: &RefCell<Participant>, until: Option<Instant>) {
         loop {
             let look = participant.borrow_mut().look();
             self.look_at_io();
+            let until = self.next_look(until);
             if !self.is_quiet() || until.is_some_and(|until| self.now() >= until) {
                 return participant.borrow_mut().run();
             }
+            // What is waited for comes in real time. Until then time stands still, unless it is advanced by hand.
+            let _hold = self.shared.driver().filter(|driver| driver.is_awaited()).map(|_| clock.hold());
             let rest = participant.borrow_mut().rest(look, until);
             if rest == Rest::Wait {
                 self.park(None);

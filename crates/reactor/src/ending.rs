@@ -80,8 +80,11 @@ impl Core {
     /// Wakes those who sleep by what is left of the timers, after saying that there are none any more: they go
     /// on to sleep by other means. The tasks of this loop are gone by then.
     pub(crate) fn end_timers(&self) {
-        self.shared().end_timers();
-        self.wake_all(self.wheel.replace(Wheel::new()).into_wakers().collect());
+        let mut wheel = self.wheel.replace(Wheel::new());
+        wheel.settle(self.nanos_now());
+        let (times, wakers) = wheel.into_times_and_wakers();
+        self.shared().end_timers(times);
+        self.wake_all(wakers);
     }
 
     /// Wakes those who wait for I/O of this loop: they get an error. The tasks of this loop are gone by then.

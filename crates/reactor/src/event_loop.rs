@@ -108,6 +108,7 @@ impl EventLoop {
         };
         if let Err(error) = spawned {
             life.shared.inbox.seal();
+            life.shared.end_unrun();
             // A stop that came meanwhile has taken the first of the two.
             let _ = life.shared.life.step(Step::Stop);
             let _ = life.shared.life.step(Step::End);
@@ -218,7 +219,7 @@ impl Life {
         }
         // Whoever comes first takes the step. If that ends a loop that never ran, nobody else closes its inbox.
         if self.shared.life.step(Step::Stop) == Ok(State::Stopped) {
-            let _ = self.shared.inbox.die();
+            self.shared.end_unrun();
         }
         // The loop first: whoever else is told may keep this thread.
         self.shared.nudge();

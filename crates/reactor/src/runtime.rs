@@ -85,12 +85,11 @@ impl Runtime {
         let mut cx = Context::from_waker(&waker);
         core.main_is_ready();
         loop {
-            if core.take_main_ready() {
-                core.begin_operations();
-                if let Poll::Ready(output) = future.as_mut().poll(&mut cx) {
-                    core.publish();
-                    return output;
-                }
+            if core.take_main_ready()
+                && let Poll::Ready(output) = future.as_mut().poll(&mut cx)
+            {
+                core.publish();
+                return output;
             }
             core.turn();
             core.pause(None);

@@ -28,6 +28,7 @@ use crate::{
     lease::Leases,
     stats::Counts,
     sync::{Mutex, lock},
+    time::{Times, Wheel},
 };
 
 pub(crate) struct Shared {
@@ -46,8 +47,8 @@ pub(crate) struct Shared {
     pub(crate) epoch: Instant,
     /// Nothing more is to be run.
     forced: AtomicBool,
-    /// The loop has ended, and with it its timers.
-    timers_ended: AtomicBool,
+    /// The loop has ended, and with it its timers: these are the times that they had.
+    timers_ended: OnceLock<Times>,
     /// How many posts and tasks the end of the loop cut off.
     pub(crate) cut_off: AtomicU64,
     /// The loop's thread, once it has one.
@@ -99,7 +100,7 @@ impl Shared {
         Self {
             clock,
             forced: AtomicBool::new(false),
-            timers_ended: AtomicBool::new(false),
+            timers_ended: OnceLock::new(),
             cut_off: AtomicU64::new(0),
             name,
             inbox: Inbox::new(shut),
@@ -149,10 +150,13 @@ impl Shared {
     pub(crate) fn driver_or_new(&self) -> io::Result<&Arc<Driver>> {
         if self.driver.get().is_none() {
             let new = Arc::new(Driver::new()?);
-            self.driver.get_or_init(|| Some(new));
-            // The loop may sleep without it. It has to come over: whoever finds the driver from now on does not
-            // wake it where it is.
+            let driver = self.driver.get_or_init(|| Some(new));
+            // The loop may be about to sleep without it, or asleep; or it has found the driver, and somebody else who
+            // had not has just woken it where it is not any more. In any case it has to look again.
             self.unpark_thread();
+            if let Some(driver) = driver {
+                driver.notify();
+            }
         }
         self.driver().ok_or_else(crate::io::ended)
     }
@@ -243,13 +247,21 @@ impl Shared {
         self.thread.get().is_some_and(|thread| thread.id() == thread::current().id())
     }
 
-    pub(crate) fn end_timers(&self) {
-        self.timers_ended.store(true, Ordering::Release);
+    /// Says that there are no timers any more.
+    pub(crate) fn end_timers(&self, times: Times) {
+        // A loop ends once.
+        let _ = self.timers_ended.set(times);
+    }
+
+    /// When the timers of a loop were due that has ended. It may have closed its inbox just now: then it is about to
+    /// say it.
+    pub(crate) fn times_left_behind(&self) -> &Times {
+        self.timers_ended.wait()
     }
 
     /// Whether whoever is woken by a timer is woken because the loop has ended.
     pub(crate) fn timers_have_ended(&self) -> bool {
-        self.timers_ended.load(Ordering::Acquire)
+        self.timers_ended.get().is_some()
     }
 
     /// Has the loop run nothing more.
@@ -280,9 +292,24 @@ impl Shared {
     }
 }
 
-/// A loop that ran has left nothing in its inbox. One that never did may have been asked something.
-impl Drop for Shared {
-    fn drop(&mut self) {
+impl Shared {
+    /// Ends a loop that never ran: nobody else does.
+    pub(crate) fn end_unrun(&self) {
+        while !self.inbox.die() {
+            self.discard_all();
+        }
+        self.end_timers(Wheel::new().into_times_and_wakers().0);
+        let mut due = Vec::new();
+        if let Some(driver) = self.end_io() {
+            driver.end(&mut due);
+        }
+        for waker in due {
+            contain(|| waker.wake());
+        }
+    }
+
+    /// Frees what is in the inbox.
+    fn discard_all(&self) {
         let mut list = self.inbox.take();
         while let Some(link) = list {
             // SAFETY: the inbox gave the link up; it lives until it is discarded.
@@ -291,6 +318,13 @@ impl Drop for Shared {
             // SAFETY: `discard` is of the link's own kind.
             unsafe { (left.kind().discard)(link) };
         }
+    }
+}
+
+/// A loop that ran has left nothing in its inbox. One that never did may have been asked something.
+impl Drop for Shared {
+    fn drop(&mut self) {
+        self.discard_all();
     }
 }
 

@@ -17,9 +17,24 @@ use rustix::{
 };
 
 #[test]
-fn descriptors_that_run_out_or_are_closed_are_errors_and_the_loop_lives_on() {
+fn descriptors_that_run_out_or_are_closed_are_errors_and_none_is_kept() {
     closed_descriptors();
     exhausted_descriptors();
+    descriptors_of_ended_loops();
+}
+
+fn descriptors_of_ended_loops() {
+    let open = || std::fs::read_dir("/proc/self/fd").unwrap().count();
+    let before = open();
+    let handles: Vec<_> = (0..20)
+        .map(|_| {
+            let mut runtime = Runtime::new();
+            runtime.block_on(sleep(Duration::from_millis(1)));
+            runtime.handle()
+        })
+        .collect();
+    assert_eq!(open(), before, "loops that have ended keep descriptors");
+    drop(handles);
 }
 
 fn closed_descriptors() {

@@ -1,9 +1,11 @@
 //! Any source of I/O, made asynchronous.
 
 use std::{
+    any::TypeId,
     fmt,
     future::Future,
     io::{self, IoSlice, IoSliceMut, Read, Write},
+    net::TcpStream,
     pin::Pin,
     sync::OnceLock,
     task::{Context, Poll, Waker, ready},
@@ -44,9 +46,10 @@ use crate::{Handle, core::Core, shared::Shared};
 /// ```
 ///
 /// # Whose it is
-/// It belongs to the loop on which it is made; or, made where no loop runs, to the loop on which it is first waited
-/// for. That loop reports when it is ready; it may be used on any thread and with any executor. When the loop ends,
-/// whoever waits gets an error, and operations that need not wait still work.
+/// What [`Async::new`] makes belongs to the loop that runs there, and what [`Async::new_on`] makes to that of the
+/// handle. What is made where no loop runs, and connections that are accepted or made, belong to the loop on which
+/// they are first waited for. That loop reports when it is ready; it may be used on any thread and with any executor.
+/// When the loop ends, whoever waits gets an error, and operations that need not wait still work.
 ///
 /// # Who is woken
 /// Any number may await its futures at the same time, in either direction; all are woken, and try. Of those who
@@ -59,16 +62,15 @@ use crate::{Handle, core::Core, shared::Shared};
 pub struct Async<T> {
     /// Before `io`, so that it is gone when the source is closed.
     registration: OnceLock<Registration>,
-    /// A stream of bytes: less than was asked for means that there is no more at the moment.
-    is_stream: bool,
     io: T,
 }
 
-impl<T: AsSource> Async<T> {
+impl<T: AsSource + 'static> Async<T> {
     /// Makes `io` asynchronous: it is set to be non-blocking, and registered with the loop that runs here, if any.
     ///
     /// # Errors
-    /// What the system says when it cannot be done: it may be closed, or a file, which no system can wait for.
+    /// What the system says when it cannot be done: it may be closed, or a file, which no system can wait for. Where no
+    /// loop runs, some of that is said only when it is waited for.
     pub fn new(io: T) -> io::Result<Self> {
         let new = Self::set_up(io)?;
         if let Some(core) = Core::current() {
@@ -89,20 +91,19 @@ impl<T: AsSource> Async<T> {
 
     fn set_up(io: T) -> io::Result<Self> {
         os::set_nonblocking(&io)?;
-        let is_stream = os::is_stream(&io);
-        Ok(Self { registration: OnceLock::new(), is_stream, io })
+        Ok(Self::ready_made(io))
     }
 
     /// A source that is non-blocking already, and that the system can wait for. It is registered when it has to be
     /// waited for.
-    pub(crate) fn ready_made(io: T, is_stream: bool) -> Self {
-        Self { registration: OnceLock::new(), is_stream, io }
+    pub(crate) fn ready_made(io: T) -> Self {
+        Self { registration: OnceLock::new(), io }
     }
 
     fn register(&self, shared: &Shared) -> io::Result<()> {
         let driver = shared.driver_or_new()?;
         // SAFETY: the registration is dropped before the source, which nobody can get at but by a shared reference
-        // or after the registration has gone; so it stays open.
+        // or after the registration has gone. If neither is dropped, the source is `'static`. So it stays open.
         unsafe { driver.register(os::raw(&self.io), &self.registration) }
     }
 
@@ -133,7 +134,7 @@ impl<T> Async<T> {
     }
 }
 
-impl<T: AsSource> Async<T> {
+impl<T: AsSource + 'static> Async<T> {
     /// Waits until the source can be read from: until there is something, or the end of it, or an error.
     ///
     /// The system is asked, so that whoever reads by other means than [`read_with`](Async::read_with) does not turn
@@ -264,12 +265,25 @@ impl<T: AsSource> Async<T> {
     ) -> Poll<io::Result<usize>> {
         self.poll_seeing(direction, Slot::Polled, cx, &mut |io, sight| {
             let count = operation(io)?;
-            if self.is_stream && count < wanted && count > 0 {
+            if is_tcp::<T>() && count < wanted && count > 0 {
                 sight.is_drained(direction);
             }
             Ok(count)
         })
     }
+}
+
+/// Whether less than was asked for means that there is no more at the moment. It does not for anybody's own streams,
+/// nor for Unix sockets, which read no further than the next descriptor that was sent along.
+fn is_tcp<T: 'static>() -> bool {
+    TypeId::of::<T>() == TypeId::of::<TcpStream>()
+}
+
+/// How much has room in buffers, as far as the system looks at them in one operation.
+fn room(lens: impl Iterator<Item = usize>) -> usize {
+    /// What every system looks at. If it looked at more, the next operation is tried for nothing.
+    const BUFFERS_MAX: usize = 16;
+    lens.take(BUFFERS_MAX).sum()
 }
 
 /// What was seen of a source before an operation.
@@ -279,8 +293,8 @@ struct Sight<'a> {
 }
 
 impl Sight<'_> {
-    /// A stream gave or took less than it was offered, so the next operation would block: it waits without trying.
-    /// Unless the other side has closed, for then nothing more is reported.
+    /// A TCP connection gave or took less than it was offered, so the next operation would block: it waits without
+    /// trying. Unless that may have another reason, and nothing more is reported.
     fn is_drained(&self, direction: Direction) {
         if let (Some(registration), Some(seen)) = (self.registration, self.seen)
             && os::REPORTS_CLOSING
@@ -293,7 +307,7 @@ impl Sight<'_> {
 
 /// Whether this task may do another operation, or has to let others on its loop go first.
 fn poll_turn(waker: &Waker) -> Poll<()> {
-    if Core::current().is_some_and(|core| core.operations_left() == 0) {
+    if Core::current().is_some_and(|core| !core.may_operate()) {
         waker.wake_by_ref();
         return Poll::Pending;
     }
@@ -328,7 +342,7 @@ pub struct Ready<'a, T> {
     place: Place<'a, T>,
 }
 
-impl<T: AsSource> Future for Ready<'_, T> {
+impl<T: AsSource + 'static> Future for Ready<'_, T> {
     type Output = io::Result<()>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -355,7 +369,7 @@ impl<T> AsRef<T> for Async<T> {
     }
 }
 
-impl<T: AsSource> AsyncRead for &Async<T>
+impl<T: AsSource + 'static> AsyncRead for &Async<T>
 where
     for<'a> &'a T: Read,
 {
@@ -368,12 +382,12 @@ where
         cx: &mut Context<'_>,
         bufs: &mut [IoSliceMut<'_>],
     ) -> Poll<io::Result<usize>> {
-        let wanted = bufs.iter().map(|buf| buf.len()).sum();
+        let wanted = room(bufs.iter().map(|buf| buf.len()));
         self.poll_bytes(Direction::Read, wanted, cx, |mut io| io.read_vectored(bufs))
     }
 }
 
-impl<T: AsSource> AsyncWrite for &Async<T>
+impl<T: AsSource + 'static> AsyncWrite for &Async<T>
 where
     for<'a> &'a T: Write,
 {
@@ -386,7 +400,7 @@ where
         cx: &mut Context<'_>,
         bufs: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        let wanted = bufs.iter().map(|buf| buf.len()).sum();
+        let wanted = room(bufs.iter().map(|buf| buf.len()));
         self.poll_bytes(Direction::Write, wanted, cx, |mut io| io.write_vectored(bufs))
     }
 
@@ -401,7 +415,7 @@ where
     }
 }
 
-impl<T: AsSource> AsyncRead for Async<T>
+impl<T: AsSource + 'static> AsyncRead for Async<T>
 where
     for<'a> &'a T: Read,
 {
@@ -418,7 +432,7 @@ where
     }
 }
 
-impl<T: AsSource> AsyncWrite for Async<T>
+impl<T: AsSource + 'static> AsyncWrite for Async<T>
 where
     for<'a> &'a T: Write,
 {

@@ -45,6 +45,9 @@ pub(crate) struct Waiting {
 }
 
 impl Poll {
+    /// Edges are reported by themselves.
+    pub(crate) const MAY_BE_ONESHOT: bool = false;
+
     pub(crate) fn new() -> io::Result<Self> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
@@ -67,8 +70,8 @@ impl Poll {
     }
 
     pub(crate) fn add(&self, source: BorrowedFd<'_>, key: usize) -> io::Result<()> {
-        let flags =
-            epoll::EventFlags::IN | epoll::EventFlags::OUT | epoll::EventFlags::RDHUP | epoll::EventFlags::ET;
+        use epoll::EventFlags as Flags;
+        let flags = Flags::IN | Flags::OUT | Flags::PRI | Flags::RDHUP | Flags::ET;
         Ok(epoll::add(&self.epoll, source, epoll::EventData::new_u64(key as u64), flags)?)
     }
 
@@ -125,7 +128,8 @@ impl Poll {
 fn news(flags: epoll::EventFlags) -> News {
     use epoll::EventFlags as Flags;
     let broken = flags.intersects(Flags::HUP | Flags::ERR);
-    let hung_up = broken || flags.contains(Flags::RDHUP);
+    // A read ends at urgent data, and short of what is there: it says as little as a read at the end of a stream.
+    let hung_up = broken || flags.intersects(Flags::RDHUP | Flags::PRI);
     News::new(hung_up || flags.contains(Flags::IN), broken || flags.contains(Flags::OUT))
         .closed(hung_up, broken)
 }

@@ -5,7 +5,7 @@ use std::io;
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
     io::{Errno, ioctl_fionbio},
-    net::{Shutdown, SocketType, shutdown, sockopt::socket_type},
+    net::{Shutdown, shutdown},
 };
 
 use super::{poll::RawSource, source::Direction};
@@ -30,11 +30,6 @@ pub(crate) fn raw(io: &impl AsSource) -> RawSource {
 
 pub(crate) fn set_nonblocking(io: &impl AsSource) -> io::Result<()> {
     Ok(ioctl_fionbio(io, true)?)
-}
-
-/// Whether it is a stream of bytes for sure.
-pub(crate) fn is_stream(io: &impl AsSource) -> bool {
-    socket_type(io).is_ok_and(|kind| kind == SocketType::STREAM)
 }
 
 /// Whether an operation in this direction would not block.

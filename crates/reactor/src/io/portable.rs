@@ -38,6 +38,9 @@ pub(crate) struct Waiting {
 }
 
 impl Poll {
+    /// It depends on the system.
+    pub(crate) const MAY_BE_ONESHOT: bool = true;
+
     pub(crate) fn new() -> io::Result<Self> {
         let poller = Poller::new()?;
         let edges = poller.supports_edge() && !cfg!(ebbtide_oneshot);

@@ -23,7 +23,7 @@ use crate::sync::{AtomicUsize, Mutex, Ordering, lock};
 const READABLE: usize = 1;
 /// Writing can be tried.
 const WRITABLE: usize = 1 << 1;
-/// Nothing more will be reported for reading: a short read does not mean that a report will follow.
+/// The other side has closed, or there is urgent data: a short read does not mean that a report will follow.
 const READ_CLOSED: usize = 1 << 2;
 /// The same for writing.
 const WRITE_CLOSED: usize = 1 << 3;

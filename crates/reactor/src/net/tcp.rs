@@ -53,7 +53,7 @@ impl Async<TcpListener> {
 fn accept(listener: &TcpListener) -> io::Result<(Async<TcpStream>, SocketAddr)> {
     let (stream, address) = listener.accept()?;
     set_nonblocking(&stream)?;
-    Ok((Async::ready_made(stream, true), address))
+    Ok((Async::ready_made(stream), address))
 }
 
 impl Async<TcpStream> {
@@ -67,7 +67,7 @@ impl Async<TcpStream> {
     pub async fn connect(address: impl Into<SocketAddr>) -> io::Result<Self> {
         let address = address.into();
         let socket = connect::begin(Domain::for_address(address), &SockAddr::from(address))?;
-        let stream = Self::ready_made(socket.into(), true);
+        let stream = Self::ready_made(socket.into());
         stream.write_with(|io| connect::end(io.take_error()?, io.peer_addr())).await?;
         Ok(stream)
     }

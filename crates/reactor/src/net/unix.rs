@@ -56,7 +56,7 @@ impl Async<UnixListener> {
 fn accept(listener: &UnixListener) -> io::Result<(Async<UnixStream>, SocketAddr)> {
     let (stream, address) = listener.accept()?;
     set_nonblocking(&stream)?;
-    Ok((Async::ready_made(stream, true), address))
+    Ok((Async::ready_made(stream), address))
 }
 
 impl Async<UnixStream> {
@@ -66,7 +66,7 @@ impl Async<UnixStream> {
     /// What the system says. `WouldBlock` means that the listener's queue is full: try again later.
     pub async fn connect(path: impl AsRef<Path>) -> io::Result<Self> {
         let socket = connect::begin(Domain::UNIX, &SockAddr::unix(path)?)?;
-        let stream = Self::ready_made(OwnedFd::from(socket).into(), true);
+        let stream = Self::ready_made(OwnedFd::from(socket).into());
         stream.write_with(|io| connect::end(io.take_error()?, io.peer_addr())).await?;
         Ok(stream)
     }
@@ -118,12 +118,13 @@ impl Async<UnixDatagram> {
         self.read_with(|io| io.recv_from(buf)).await
     }
 
-    /// Sends a datagram to the socket at `path`.
+    /// Sends a datagram to the socket at `path`. It does not wait: no system tells when another socket has room again.
+    /// To wait for that, connect to it first (`get_ref().connect(path)`), and [`send`](Async::send).
     ///
     /// # Errors
-    /// What the system says.
-    pub async fn send_to(&self, buf: &[u8], path: impl AsRef<Path>) -> io::Result<usize> {
-        self.write_with(|io| io.send_to(buf, &path)).await
+    /// What the system says; and `WouldBlock` if the queue of the receiver is full.
+    pub fn send_to(&self, buf: &[u8], path: impl AsRef<Path>) -> io::Result<usize> {
+        self.get_ref().send_to(buf, &path)
     }
 
     /// Receives a datagram.

@@ -23,6 +23,7 @@ use super::{
 };
 use crate::{
     core::Core,
+    hook::contain,
     inbox::{Kind, Link},
     lease::Lease,
     shared::Shared,
@@ -144,7 +145,6 @@ impl<F: Future, N: Name> TaskCell<F, N> {
             Some(name) => core.show_named(header.site, name),
             None => core.show(header.site),
         }
-        core.begin_operations();
         // Not dropped, so the reference that it would count does not exist; it does not outlive this poll,
         // which keeps the task alive.
         let waker = ManuallyDrop::new(waker::of(task));
@@ -239,6 +239,8 @@ impl<F: Future, N: Name> TaskCell<F, N> {
     unsafe fn free(task: TaskRef) {
         // SAFETY: the last reference has just gone, so nobody touches the stage any more.
         debug_assert!(matches!(unsafe { Self::stage(task) }, Stage::Empty), "a freed task is empty");
+        // It may be there still if the handle went while its task ended. It is foreign code.
+        contain(|| drop(task.take_joiner()));
         // SAFETY: the header is there; what is read out is not used in place any more, nor dropped with it.
         let lease = ManuallyDrop::into_inner(unsafe { ptr::read(&task.header().lease) });
         // SAFETY: `new` wrote it, and the last reference to it has just gone.

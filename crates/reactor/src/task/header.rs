@@ -240,6 +240,13 @@ impl TaskRef {
         Self(unsafe { NonNull::new_unchecked(pointer.cast_mut().cast()) })
     }
 
+    /// The joiner's waker, of a task that nobody else refers to any more.
+    #[inline]
+    pub(super) fn take_joiner(&self) -> Option<Waker> {
+        // SAFETY: by the caller's word nobody else touches the slot.
+        unsafe { (*self.header().joiner.get()).take() }
+    }
+
     /// Gives up a reference, and frees the block with the last.
     #[inline]
     pub(crate) fn release(self) {

@@ -51,8 +51,9 @@ impl Away {
         self: Arc<Self>,
         arm: impl FnOnce(&Core, &Waker) -> Option<(Key, u64)> + Send + 'static,
     ) -> Option<Arc<Self>> {
-        let theirs = self.clone();
+        let sending = Sending(Some(self.clone()));
         let sent = errand::send(&self.host, move |core| {
+            let Some(theirs) = sending.arrive() else { return };
             let waker = Waker::from(theirs.clone());
             match arm(core, &waker) {
                 Some((key, at)) => {
@@ -71,6 +72,13 @@ impl Away {
     /// When its time comes, as far as the loop has said.
     pub(super) fn due(&self) -> Option<u64> {
         Some(self.at.load(Ordering::Acquire)).filter(|at| *at != UNKNOWN)
+    }
+
+    fn tell(&self, what: &AtomicBool) {
+        what.store(true, Ordering::Release);
+        if let Some(waker) = self.take_waker() {
+            waker.wake();
+        }
     }
 
     /// Takes the timer out of the wheel.
@@ -128,13 +136,26 @@ pub(super) enum Seen {
     TheEndOfItsLoop,
 }
 
+/// A sleep on its way to its loop. If it does not arrive, the loop never ran, and its end is told.
+struct Sending(Option<Arc<Away>>);
+
+impl Sending {
+    fn arrive(mut self) -> Option<Arc<Away>> {
+        self.0.take()
+    }
+}
+
+impl Drop for Sending {
+    fn drop(&mut self) {
+        if let Some(away) = self.0.take() {
+            away.tell(&away.orphaned);
+        }
+    }
+}
+
 /// Called by the loop when the time has come, or when it ends.
 impl Wake for Away {
     fn wake(self: Arc<Self>) {
-        let what = if self.host.timers_have_ended() { &self.orphaned } else { &self.fired };
-        what.store(true, Ordering::Release);
-        if let Some(waker) = self.take_waker() {
-            waker.wake();
-        }
+        self.tell(if self.host.timers_have_ended() { &self.orphaned } else { &self.fired });
     }
 }

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use ebbtide_lifecycle::time::{Clock, SystemClock};
 
-pub(crate) use self::wheel::{Key, Wheel};
+pub(crate) use self::wheel::{Key, Times, Wheel};
 pub use self::{
     interval::{Interval, Missed, interval},
     sleep::Sleep,

@@ -67,7 +67,10 @@ impl Sleep {
     pub(super) fn after(duration: Duration) -> Self {
         let nanos =
             duration.as_secs().saturating_mul(1_000_000_000).saturating_add(duration.subsec_nanos().into());
-        match Core::current() {
+        if nanos == u64::MAX {
+            return Self::at(None, None);
+        }
+        match Core::current().filter(|core| !core.shared().timers_have_ended()) {
             Some(core) => {
                 let armed = Armed::Here(core.plan(nanos));
                 Self { when: When::After(nanos), host: Some(Lease::of(core)), armed }
@@ -77,12 +80,11 @@ impl Sleep {
         }
     }
 
-    /// When it ends, where that is known here.
+    /// When it ends, of one that was made for a time, or polled where it was not made.
     pub(super) fn due(&self) -> Option<Instant> {
-        match (&self.when, &self.host, &self.armed) {
-            (When::At(at), _, _) => Some(*at),
-            (When::Nanos(nanos), Some(host), _) => host.instant(*nanos),
-            (_, Some(host), Armed::Away(away)) => away.due().and_then(|nanos| host.instant(nanos)),
+        match (&self.when, &self.host) {
+            (When::At(at), _) => Some(*at),
+            (When::Nanos(nanos), Some(host)) => host.instant(*nanos),
             _ => None,
         }
     }
@@ -110,6 +112,9 @@ impl Sleep {
         };
         self.when = if nanos == u64::MAX { When::Never } else { When::Nanos(nanos) };
         let Some(core) = Core::current_of(host) else { return self.begin_away(nanos, waker) };
+        if host.timers_have_ended() {
+            return self.go_on_alone(waker);
+        }
         match core.arm(nanos, waker) {
             Some(key) => {
                 self.armed = Armed::Here(key);
@@ -140,16 +145,24 @@ impl Sleep {
     /// Goes on without its loop, which has ended.
     #[cold]
     fn go_on_alone(&mut self, waker: &Waker) -> Poll<()> {
-        let at = match (self.due(), &self.when, &self.host) {
-            (Some(at), _, _) => at,
-            // It had not been polled here before its loop ended, and with that its time is forgotten. It begins anew.
-            (None, When::After(nanos), Some(host))
-                if let Some(at) = host.now().checked_add(Duration::from_nanos(*nanos)) =>
-            {
-                at
-            }
-            _ => return Poll::Pending,
+        let Some(host) = &self.host else { return Poll::Pending };
+        let at = match (&self.when, &self.armed) {
+            (When::Never, _) => None,
+            (When::At(at), _) => Some(*at),
+            (When::Nanos(nanos), _) => host.instant(*nanos),
+            (When::After(_), Armed::Here(key)) => match host.times_left_behind().of(*key) {
+                Some(nanos) => host.instant(nanos),
+                // It had fired before that.
+                None => return self.end(),
+            },
+            (When::After(_), Armed::Away(away)) => match away.due() {
+                Some(nanos) => host.instant(nanos),
+                None => return self.end(),
+            },
+            // It is counted from its first poll, which is this one.
+            (When::After(nanos), _) => host.now().checked_add(Duration::from_nanos(*nanos)),
         };
+        let Some(at) = at else { return Poll::Pending };
         let clock = self.host.as_ref().and_then(|host| host.clock.as_ref());
         let mut orphan = Box::new(Orphan::new(at, clock));
         let poll = orphan.poll(waker);
@@ -207,7 +220,13 @@ impl Future for Sleep {
             (Armed::No, _) => this.begin(cx.waker()),
             (Armed::Here(key), Some(host)) if let Some(core) = Core::current_of(host) => {
                 // It is in the wheel until it fires.
-                if core.rearm(*key, cx.waker()) { Poll::Pending } else { this.end() }
+                if core.rearm(*key, cx.waker()) {
+                    Poll::Pending
+                } else if host.timers_have_ended() {
+                    this.go_on_alone(cx.waker())
+                } else {
+                    this.end()
+                }
             }
             _ => this.poll_elsewhere(cx.waker()),
         }

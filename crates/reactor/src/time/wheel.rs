@@ -47,6 +47,21 @@ pub(crate) struct Key {
     generation: u32,
 }
 
+/// What is left of a wheel: the times that its entries had.
+#[derive(Debug)]
+pub(crate) struct Times {
+    /// With the generation of each.
+    times: Vec<(u32, u64)>,
+}
+
+impl Times {
+    /// The time of an entry that was there.
+    pub(crate) fn of(&self, key: Key) -> Option<u64> {
+        let (generation, at) = self.times.get(key.index as usize)?;
+        (*generation == key.generation).then_some(*at)
+    }
+}
+
 /// Timers by their time, in nanoseconds.
 #[derive(Debug)]
 pub(crate) struct Wheel {
@@ -57,12 +72,12 @@ pub(crate) struct Wheel {
     rows: Box<[Vec<u32>]>,
     /// Which slots of each level have entries.
     occupied: [u64; LEVELS],
-    /// The planned entries, in the order in which they were planned; [`NONE`] in place of one that was removed.
+    /// The planned entries.
     planned: Vec<u32>,
-    /// How many of them there are.
-    planned_len: usize,
-    /// Entries that are due together, to be put in order; kept for its room.
-    batch: Vec<(u64, Waker)>,
+    /// Entries that are due together, with their order, by which they are sorted; kept for its room.
+    batch: Vec<(u64, u32, Waker)>,
+    /// How many entries were added.
+    added: u32,
     /// The tick up to which entries have been fired, but for those of this very tick whose time is not there yet.
     tick: u64,
     len: usize,
@@ -75,6 +90,8 @@ struct Entry {
     /// Who is woken, once somebody waits.
     waker: Option<Waker>,
     generation: u32,
+    /// Which one it was to be added, among those of the same time.
+    order: u32,
     /// Where it is in its row; of an unused one, the next unused one.
     place: u32,
     /// Its row, or [`PLANNED`].
@@ -93,8 +110,8 @@ impl Wheel {
             rows: vec![Vec::new(); LEVELS * SLOTS].into(),
             occupied: [0; LEVELS],
             planned: Vec::new(),
-            planned_len: 0,
             batch: Vec::new(),
+            added: 0,
             tick: 0,
             len: 0,
         }
@@ -124,23 +141,20 @@ impl Wheel {
         let entry = &mut self.entries[key.index as usize];
         (entry.place, entry.row) = (self.planned.len() as u32, PLANNED);
         self.planned.push(key.index);
-        self.planned_len += 1;
         key
     }
 
     /// Whether entries wait for a reading of the clock.
     pub(crate) fn has_planned(&self) -> bool {
-        self.planned_len > 0
+        !self.planned.is_empty()
     }
 
-    /// The clock has been read: what was planned counts from `now`. Each is a nanosecond later than the one before, so
-    /// that those of one length fire in the order in which they were planned.
+    /// The clock has been read: what was planned counts from `now`.
     pub(crate) fn settle(&mut self, now: u64) {
-        self.planned_len = 0;
         let mut planned = mem::take(&mut self.planned);
-        for (behind, index) in planned.drain(..).filter(|index| *index != NONE).enumerate() {
+        for index in planned.drain(..) {
             let entry = &mut self.entries[index as usize];
-            entry.at = now.saturating_add(entry.at).saturating_add(behind as u64);
+            entry.at = now.saturating_add(entry.at);
             self.place(index);
         }
         if planned.capacity() <= ROW_KEPT_MAX {
@@ -151,15 +165,17 @@ impl Wheel {
     #[inline]
     fn add(&mut self, at: u64, waker: Option<Waker>) -> Key {
         self.len += 1;
+        self.added = self.added.wrapping_add(1);
+        let order = self.added;
         if let Some(entry) = self.entries.get_mut(self.unused as usize) {
             let key = Key { index: self.unused, generation: entry.generation };
             self.unused = entry.place;
-            (entry.at, entry.waker) = (at, waker);
+            (entry.at, entry.order, entry.waker) = (at, order, waker);
             return key;
         }
         let index = u32::try_from(self.entries.len()).ok().filter(|index| *index != NONE);
         let index = index.expect("fewer than 2^32 timers fit into memory");
-        self.entries.push(Entry { at, waker, generation: 0, place: 0, row: 0 });
+        self.entries.push(Entry { at, waker, generation: 0, order, place: 0, row: 0 });
         Key { index, generation: 0 }
     }
 
@@ -183,12 +199,14 @@ impl Wheel {
         self.retire(key.index)
     }
 
-    /// The wakers of all entries.
-    pub(crate) fn into_wakers(self) -> impl Iterator<Item = Waker> {
-        self.entries.into_iter().filter_map(|entry| entry.waker)
+    /// The times of all entries, and their wakers. They are settled.
+    pub(crate) fn into_times_and_wakers(self) -> (Times, Vec<Waker>) {
+        let times = self.entries.iter().map(|entry| (entry.generation, entry.at)).collect();
+        (Times { times }, self.entries.into_iter().filter_map(|entry| entry.waker).collect())
     }
 
-    /// Moves all wakers whose time has come by `now` to `due`, in the order of their times.
+    /// Moves all wakers whose time has come by `now` to `due`, in the order of their times; those of one time in the
+    /// order in which they were added.
     pub(crate) fn advance(&mut self, now: u64, due: &mut Vec<Waker>) {
         let target = now >> TICK_BITS;
         while let Some((level, slot, tick)) = self.next_slot().filter(|(_, _, tick)| *tick <= target) {
@@ -196,10 +214,10 @@ impl Wheel {
             self.occupied[level] &= !(1 << slot);
             let mut indices = mem::take(&mut self.rows[row(level, slot)]);
             for index in indices.drain(..) {
-                let at = self.entries[index as usize].at;
+                let Entry { at, order, .. } = self.entries[index as usize];
                 if at <= now {
                     let waker = self.retire(index);
-                    self.batch.extend(waker.map(|waker| (at, waker)));
+                    self.batch.extend(waker.map(|waker| (at, order, waker)));
                 } else {
                     self.place(index);
                 }
@@ -209,8 +227,8 @@ impl Wheel {
             if emptied.is_empty() && indices.capacity() <= ROW_KEPT_MAX {
                 *emptied = indices;
             }
-            self.batch.sort_unstable_by_key(|(at, _)| *at);
-            due.extend(self.batch.drain(..).map(|(_, waker)| waker));
+            self.batch.sort_unstable_by_key(|(at, order, _)| (*at, *order));
+            due.extend(self.batch.drain(..).map(|(_, _, waker)| waker));
             // What is left on the lowest level at the current tick is not due before `now` moves on.
             if level == 0 && tick == target {
                 break;
@@ -275,32 +293,13 @@ impl Wheel {
     /// Takes an entry out of its row.
     fn unlink(&mut self, index: u32) {
         let Entry { place, row, .. } = self.entries[index as usize];
-        if row == PLANNED {
-            return self.unplan(place as usize);
-        }
-        let indices = &mut self.rows[usize::from(row)];
+        let indices = if row == PLANNED { &mut self.planned } else { &mut self.rows[usize::from(row)] };
         indices.swap_remove(place as usize);
         if let Some(moved) = indices.get(place as usize) {
             self.entries[*moved as usize].place = place;
-        } else if indices.is_empty() {
+        } else if indices.is_empty() && row != PLANNED {
             let (level, slot) = (usize::from(row) / SLOTS, usize::from(row) % SLOTS);
             self.occupied[level] &= !(1 << slot);
-        }
-    }
-
-    /// Takes an entry out of the planned ones, whose order stays.
-    fn unplan(&mut self, place: usize) {
-        self.planned[place] = NONE;
-        self.planned_len -= 1;
-        while self.planned.last() == Some(&NONE) {
-            self.planned.pop();
-        }
-        // A turn may plan and remove without end.
-        if self.planned.len() > 2 * self.planned_len + SLOTS {
-            self.planned.retain(|index| *index != NONE);
-            for (place, index) in self.planned.iter().enumerate() {
-                self.entries[*index as usize].place = place as u32;
-            }
         }
     }
 
@@ -375,7 +374,7 @@ mod tests {
             assert!(self.wheel.waker(unwanted).is_none());
             self.wheel.settle(self.now);
             for (nth, (key, after)) in keys.into_iter().zip(afters).enumerate() {
-                let at = self.now.saturating_add(*after).saturating_add(nth as u64);
+                let at = self.now.saturating_add(*after);
                 self.plain.insert((at, self.issued + 1 + nth - afters.len()), key);
             }
         }
@@ -488,7 +487,6 @@ mod tests {
                 let (_, key) = kept.swap_remove(numbers.next(kept.len() as u64) as usize);
                 assert!(wheel.remove(key).is_some());
             }
-            assert!(wheel.planned.len() <= 2 * kept.len() + SLOTS, "what was removed takes no room for long");
         }
         wheel.settle(5);
         let mut due = Vec::new();

@@ -1,4 +1,4 @@
-//! Nobody on a loop can keep it from its I/O.
+//! Nobody on a loop can keep it from its I/O, and a loop that has nothing to do does nothing.
 
 use std::{
     cell::Cell,
@@ -10,6 +10,7 @@ use std::{
     sync::mpsc,
     task::Poll,
     thread,
+    time::Duration,
 };
 
 use ebbtide_reactor::{Async, Runtime, sleep, spawn, yield_now};
@@ -126,4 +127,37 @@ fn more_pending_sources_than_a_task_may_use_in_a_row_starve_none_of_them() {
         futures_lite::future::zip(all, rest).await;
         assert!(polls < 100, "{polls} polls: the task spins");
     });
+}
+
+/// How often a thread of this process has gone to sleep by itself.
+#[cfg(target_os = "linux")]
+fn times_asleep(thread: &str) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/self/task/{thread}/status")).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:")).unwrap();
+    line.trim().parse().unwrap()
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn an_idle_loop_does_not_wake_up() {
+    let events = running();
+    let (told, number) = mpsc::channel();
+    let (_one, other) = UnixStream::pair().unwrap();
+    let waiting = events.handle().spawn(async move {
+        let link = std::fs::read_link("/proc/thread-self").unwrap();
+        told.send(link.file_name().unwrap().to_str().unwrap().to_owned()).unwrap();
+        let mut stream = Async::new(other).unwrap();
+        futures_lite::future::or(
+            async { drop(stream.read(&mut [0]).await) },
+            sleep(Duration::from_secs(3600)),
+        )
+        .await;
+    });
+    let thread = number.recv().unwrap();
+    // It may still be on its way to sleep.
+    thread::park_timeout(5 * A_MOMENT);
+    let before = times_asleep(&thread);
+    thread::park_timeout(10 * A_MOMENT);
+    assert_eq!(times_asleep(&thread), before, "it woke up for nothing");
+    drop(waiting);
 }

@@ -14,7 +14,7 @@ use std::{
 };
 
 use ebbtide_lifecycle::time::VirtualClock;
-use ebbtide_reactor::{Async, EventLoop, Runtime, net, sleep, spawn, yield_now};
+use ebbtide_reactor::{Async, Runtime, net, sleep, spawn, yield_now};
 use futures_lite::{AsyncReadExt, AsyncWriteExt, StreamExt};
 
 use super::running;
@@ -416,24 +416,59 @@ fn e10_quiesce_drives_io() {
 }
 
 #[test]
-fn io_goes_on_in_virtual_time_while_somebody_holds_the_clock() {
+fn virtual_time_stands_still_while_io_is_waited_for() {
     let clock = VirtualClock::new();
-    let events = EventLoop::builder().clock(&clock).event_loop();
-    events.start().unwrap();
-    let hold = clock.hold();
-    let (one, other) = UnixStream::pair().unwrap();
-    let one = Async::new_on(&events.handle(), one).unwrap();
-    let reading = events.handle().spawn(async move {
-        let mut one = one;
-        let read = one.read(&mut [0; 8]).await.unwrap();
-        sleep(Duration::from_secs(3600)).await;
-        read
+    let mut runtime = Runtime::builder().clock(&clock).runtime();
+    let (one, mut other) = UnixStream::pair().unwrap();
+    let writing = thread::spawn(move || {
+        thread::park_timeout(A_MOMENT);
+        other.write_all(b"x").unwrap();
     });
-    thread::park_timeout(A_MOMENT);
-    (&other).write_all(b"x").unwrap();
-    thread::park_timeout(A_MOMENT);
-    drop(hold);
-    assert_eq!(futures_lite::future::block_on(reading.unwrap()).unwrap(), 1);
+    let first = runtime.block_on(async {
+        let mut one = Async::new(one).unwrap();
+        let io = async { one.read(&mut [0; 8]).await.unwrap() };
+        let timeout = async {
+            sleep(Duration::from_secs(3600)).await;
+            0
+        };
+        let first = futures_lite::future::or(io, timeout).await;
+        // And goes on when it is not.
+        sleep(Duration::from_secs(3600)).await;
+        first
+    });
+    assert_eq!(first, 1);
+    writing.join().unwrap();
+}
+
+#[test]
+fn io_in_a_post_may_go_on_for_long() {
+    let events = running();
+    let (one, mut other) = UnixStream::pair().unwrap();
+    other.write_all(&[7; 1_000]).unwrap();
+    let one = Async::new_on(&events.handle(), one).unwrap();
+    let (read, has_read) = mpsc::channel();
+    let post = move || {
+        // It blocks its loop, but what it reads is there.
+        let reading = async { (&mut &one).read_exact(&mut [0; 1]).await.unwrap() };
+        futures_lite::future::block_on(reading);
+        for _ in 0..999 {
+            futures_lite::future::block_on((&mut &one).read_exact(&mut [0; 1])).unwrap();
+        }
+        read.send(()).unwrap();
+    };
+    events.post(post).ok().unwrap();
+    has_read.recv_timeout(Duration::from_secs(10)).expect("the post does not spin");
+}
+
+#[test]
+fn a_descriptor_that_is_registered_twice_is_refused_with_the_reason() {
+    let mut runtime = Runtime::new();
+    let listener: &'static TcpListener = Box::leak(Box::new(TcpListener::bind(("127.0.0.1", 0)).unwrap()));
+    runtime.block_on(async {
+        let _first = Async::new(listener).unwrap();
+        let error = Async::new(listener).unwrap_err();
+        assert!(error.to_string().contains("registered with the loop already"), "{error}");
+    });
 }
 
 #[test]
@@ -448,37 +483,4 @@ fn tasks_that_wait_for_io_are_dropped_with_their_sources_at_the_stop() {
     events.stop();
     assert!(futures_lite::future::block_on(reading.unwrap()).unwrap_err().is_cancelled());
     assert_eq!((&other).read(&mut [0; 8]).unwrap(), 0, "the other side sees it closed");
-}
-
-/// How often a thread of this process has gone to sleep by itself.
-#[cfg(target_os = "linux")]
-fn times_asleep(thread: &str) -> u64 {
-    let status = std::fs::read_to_string(format!("/proc/self/task/{thread}/status")).unwrap();
-    let line = status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:")).unwrap();
-    line.trim().parse().unwrap()
-}
-
-#[cfg(target_os = "linux")]
-#[test]
-fn an_idle_loop_does_not_wake_up() {
-    let events = running();
-    let (told, number) = mpsc::channel();
-    let (_one, other) = UnixStream::pair().unwrap();
-    let waiting = events.handle().spawn(async move {
-        let link = std::fs::read_link("/proc/thread-self").unwrap();
-        told.send(link.file_name().unwrap().to_str().unwrap().to_owned()).unwrap();
-        let mut stream = Async::new(other).unwrap();
-        futures_lite::future::or(
-            async { drop(stream.read(&mut [0]).await) },
-            sleep(Duration::from_secs(3600)),
-        )
-        .await;
-    });
-    let thread = number.recv().unwrap();
-    // It may still be on its way to sleep.
-    thread::park_timeout(5 * A_MOMENT);
-    let before = times_asleep(&thread);
-    thread::park_timeout(10 * A_MOMENT);
-    assert_eq!(times_asleep(&thread), before, "it woke up for nothing");
-    drop(waiting);
 }

@@ -3,6 +3,7 @@
 #![cfg(not(loom))]
 #![expect(clippy::unwrap_used, reason = "in a test it is an assertion")]
 
+mod afterlife;
 mod component;
 mod fairness;
 mod interop;
@@ -11,6 +12,7 @@ mod nested;
 mod panics;
 mod post;
 mod quiesce;
+mod short;
 mod spawn;
 mod stop;
 mod storm;

@@ -287,3 +287,38 @@ fn an_interval_that_is_made_before_its_loop_runs_ticks() {
         assert_eq!(ticks.tick().await, first + Duration::from_millis(1));
     });
 }
+
+#[test]
+fn sleeps_end_at_their_very_time_in_virtual_time_whoever_else_sleeps() {
+    let (mut runtime, clock, start) = in_virtual_time();
+    runtime.block_on(async {
+        let _unrelated = sleep(60 * SECOND);
+        sleep(SECOND).await;
+        assert_eq!(clock.now() - start, SECOND);
+    });
+}
+
+#[test]
+fn sleeps_of_one_length_keep_their_order_over_turns_of_one_time() {
+    let (mut runtime, ..) = in_virtual_time();
+    let log = Log::default();
+    runtime.block_on(async {
+        let mut tasks = Vec::new();
+        for number in 0..4 {
+            if number == 3 {
+                yield_now().await;
+                yield_now().await;
+            }
+            let (log, sleep) = (log.clone(), sleep(SECOND));
+            let sleeping = async move {
+                sleep.await;
+                log.note(number);
+            };
+            tasks.push(spawn(sleeping).unwrap());
+        }
+        for task in tasks {
+            task.await.unwrap();
+        }
+    });
+    assert_eq!(log.read(), [0, 1, 2, 3]);
+}
