@@ -1,5 +1,5 @@
-//! The least that posting can cost: a list of boxed closures whose head is one word, and an eventfd to wake whoever takes
-//! them. It refuses nothing, counts nothing and stops when it is told.
+//! The least that posting can cost: a list of boxed closures whose head is one word, and an eventfd to wake
+//! whoever takes them. It refuses nothing, counts nothing and stops when it is told.
 
 use std::{
     os::fd::OwnedFd,

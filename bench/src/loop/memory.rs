@@ -62,8 +62,8 @@ pub(crate) fn measure_in_this_process(runtime: &str, kind: &str) -> Result<(), S
     Ok(())
 }
 
-/// Spawns tasks, lets them run until they wait, and says how much more memory there is for each. Ends the process: how a
-/// runtime ends is not asked.
+/// Spawns tasks, lets them run until they wait, and says how much more memory there is for each. Ends the
+/// process: how a runtime ends is not asked.
 async fn tasks(spawn: impl Fn()) {
     let before = resident();
     (0..TASKS).for_each(|_| spawn());

@@ -1,5 +1,5 @@
-//! Post to a loop that sleeps, and wait for its reply: both threads on one CPU, so that it is the loop that is measured
-//! and not the machine's way to wake another CPU.
+//! Post to a loop that sleeps, and wait for its reply: both threads on one CPU, so that it is the loop that is
+//! measured and not the machine's way to wake another CPU.
 
 use std::{
     sync::{

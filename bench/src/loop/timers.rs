@@ -157,7 +157,8 @@ fn lateness() -> Table {
     )
 }
 
-/// A hundred thousand tasks that sleep for different times of up to a second: what they cost, and how late they are.
+/// A hundred thousand tasks that sleep for different times of up to a second: what they cost, and how late they
+/// are.
 fn sleepers() -> [Table; 2] {
     const SLEEPERS: usize = 100_000;
 

@@ -140,8 +140,8 @@ impl Inbox {
     /// If the inbox is closed for those who come through `door`.
     ///
     /// # Safety
-    /// `link` is aligned to `LINK_ALIGN`. If it is accepted, it must live until the loop has taken it out, and be in
-    /// no other list meanwhile.
+    /// `link` is aligned to `LINK_ALIGN`. If it is accepted, it must live until the loop has taken it out, and
+    /// be in no other list meanwhile.
     #[inline]
     pub unsafe fn put(&self, link: NonNull<Link>, door: Door) -> Result<Wake, Refused> {
         let closed = if door == Door::Outer { SHUT | DEAD } else { DEAD };

@@ -1,11 +1,12 @@
 //! How tasks and timers keep the side of their loop alive that other threads see, without counting references.
 //!
-//! A task may outlive its loop: a waker of it may be anywhere. So it keeps the loop's `Shared`, to which a wake-up
-//! goes. An `Arc` in each would cost two atomic operations a task. Instead the leases that are taken on the loop's
-//! own thread share one reference, and are counted: in a plain number those that begin and end on that thread, in
-//! an atomic one those that end elsewhere. While the loop lives the atomic one is raised so far that it cannot come
-//! to nothing. When the loop ends it lays its own number on top and takes the raise away; who then brings the count
-//! to nothing, be it the loop itself, gives the one reference back. No lease begins after that.
+//! A task may outlive its loop: a waker of it may be anywhere. So it keeps the loop's `Shared`, to which a
+//! wake-up goes. An `Arc` in each would cost two atomic operations a task. Instead the leases that are taken on
+//! the loop's own thread share one reference, and are counted: in a plain number those that begin and end on
+//! that thread, in an atomic one those that end elsewhere. While the loop lives the atomic one is raised so far
+//! that it cannot come to nothing. When the loop ends it lays its own number on top and takes the raise away;
+//! who then brings the count to nothing, be it the loop itself, gives the one reference back. No lease begins
+//! after that.
 //!
 //! A lease that is taken by way of a handle is an `Arc` of its own.
 
@@ -132,8 +133,9 @@ fn settle(shared: NonNull<Shared>, change: isize) {
     // Release: our use of it, to whoever gives the reference back.
     if leases.fetch_add(change, Ordering::Release) + change == 0 {
         fence(Ordering::Acquire);
-        // SAFETY: the pointer is that of an `Arc`, whose count `open` has raised by the one that is given back here:
-        // once, because the count comes to nothing once, after the loop has ended and with its last lease.
+        // SAFETY: the pointer is that of an `Arc`, whose count `open` has raised by the one that is given back
+        // here: once, because the count comes to nothing once, after the loop has ended and with its last
+        // lease.
         unsafe { Arc::decrement_strong_count(shared.as_ptr()) };
     }
 }

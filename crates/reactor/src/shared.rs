@@ -151,8 +151,8 @@ impl Shared {
         if self.driver.get().is_none() {
             let new = Arc::new(Driver::new()?);
             let driver = self.driver.get_or_init(|| Some(new));
-            // The loop may be about to sleep without it, or asleep; or it has found the driver, and somebody else who
-            // had not has just woken it where it is not any more. In any case it has to look again.
+            // The loop may be about to sleep without it, or asleep; or it has found the driver, and somebody
+            // else who had not has just woken it where it is not any more. In any case it has to look again.
             self.unpark_thread();
             if let Some(driver) = driver {
                 driver.notify();
@@ -253,8 +253,8 @@ impl Shared {
         let _ = self.timers_ended.set(times);
     }
 
-    /// When the timers of a loop were due that has ended. It may have closed its inbox just now: then it is about to
-    /// say it.
+    /// When the timers of a loop were due that has ended. It may have closed its inbox just now: then it is
+    /// about to say it.
     pub(crate) fn times_left_behind(&self) -> &Times {
         self.timers_ended.wait()
     }

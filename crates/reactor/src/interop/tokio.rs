@@ -10,8 +10,8 @@ use pin_project_lite::pin_project;
 use tokio::io::ReadBuf;
 
 pin_project! {
-    /// A stream with tokio's traits, out of one with those of `futures-io`: for libraries that are written for tokio's
-    /// I/O, but not for its runtime.
+    /// A stream with tokio's traits, out of one with those of `futures-io`: for libraries that are written for
+    /// tokio's I/O, but not for its runtime.
     #[derive(Clone, Debug, Default)]
     pub struct TokioIo<T> {
         #[pin]

@@ -46,10 +46,11 @@ use crate::{Handle, core::Core, shared::Shared};
 /// ```
 ///
 /// # Whose it is
-/// What [`Async::new`] makes belongs to the loop that runs there, and what [`Async::new_on`] makes to that of the
-/// handle. What is made where no loop runs, and connections that are accepted or made, belong to the loop on which
-/// they are first waited for. That loop reports when it is ready; it may be used on any thread and with any executor.
-/// When the loop ends, whoever waits gets an error, and operations that need not wait still work.
+/// What [`Async::new`] makes belongs to the loop that runs there, and what [`Async::new_on`] makes to that of
+/// the handle. What is made where no loop runs, and connections that are accepted or made, belong to the loop
+/// on which they are first waited for. That loop reports when it is ready; it may be used on any thread and
+/// with any executor. When the loop ends, whoever waits gets an error, and operations that need not wait still
+/// work.
 ///
 /// # Who is woken
 /// Any number may await its futures at the same time, in either direction; all are woken, and try. Of those who
@@ -57,8 +58,8 @@ use crate::{Handle, core::Core, shared::Shared};
 /// direction is woken. So one half may be read by one task, through `&Async`, and written by another.
 ///
 /// # Fairness
-/// A source that is always ready would never let its task wait. So after some operations in a row its task lets the
-/// others on its loop go first.
+/// A source that is always ready would never let its task wait. So after some operations in a row its task lets
+/// the others on its loop go first.
 pub struct Async<T> {
     /// Before `io`, so that it is gone when the source is closed.
     registration: OnceLock<Registration>,
@@ -69,8 +70,8 @@ impl<T: AsSource + 'static> Async<T> {
     /// Makes `io` asynchronous: it is set to be non-blocking, and registered with the loop that runs here, if any.
     ///
     /// # Errors
-    /// What the system says when it cannot be done: it may be closed, or a file, which no system can wait for. Where no
-    /// loop runs, some of that is said only when it is waited for.
+    /// What the system says when it cannot be done: it may be closed, or a file, which no system can wait for.
+    /// Where no loop runs, some of that is said only when it is waited for.
     pub fn new(io: T) -> io::Result<Self> {
         let new = Self::set_up(io)?;
         if let Some(core) = Core::current() {
@@ -137,8 +138,8 @@ impl<T> Async<T> {
 impl<T: AsSource + 'static> Async<T> {
     /// Waits until the source can be read from: until there is something, or the end of it, or an error.
     ///
-    /// The system is asked, so that whoever reads by other means than [`read_with`](Async::read_with) does not turn
-    /// in circles; still somebody else may be faster.
+    /// The system is asked, so that whoever reads by other means than [`read_with`](Async::read_with) does not
+    /// turn in circles; still somebody else may be faster.
     ///
     /// # Errors
     /// If the source cannot be waited for, or its loop has ended.
@@ -273,8 +274,8 @@ impl<T: AsSource + 'static> Async<T> {
     }
 }
 
-/// Whether less than was asked for means that there is no more at the moment. It does not for anybody's own streams,
-/// nor for Unix sockets, which read no further than the next descriptor that was sent along.
+/// Whether less than was asked for means that there is no more at the moment. It does not for anybody's own
+/// streams, nor for Unix sockets, which read no further than the next descriptor that was sent along.
 fn is_tcp<T: 'static>() -> bool {
     TypeId::of::<T>() == TypeId::of::<TcpStream>()
 }

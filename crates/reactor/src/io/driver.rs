@@ -196,7 +196,8 @@ impl Drop for Registration {
         // SAFETY: it is open as long as this is there.
         let source = unsafe { BorrowedSource::borrow_raw(self.raw) };
         if let Some(System { poll, .. }) = &*self.driver.system() {
-            // It fails if somebody has closed the descriptor behind our back; then it is gone, which is what we want.
+            // It fails if somebody has closed the descriptor behind our back; then it is gone, which is what we
+            // want.
             let _ = poll.delete(source);
         }
         let mut registry = lock(&self.driver.registry);

@@ -1,7 +1,7 @@
 //! Waiting on Linux: epoll, edge-triggered, with an eventfd to be woken by and a timerfd for the time.
 //!
-//! Neither is ever read: each write to the one, and each expiry of the other, is an edge of its own. So a wait is one
-//! system call, and a second one only when the loop has to wake earlier than the timerfd would have it.
+//! Neither is ever read: each write to the one, and each expiry of the other, is an edge of its own. So a wait
+//! is one system call, and a second one only when the loop has to wake earlier than the timerfd would have it.
 
 use std::{
     io,

@@ -1,7 +1,7 @@
 //! Waiting where there is no epoll: the `polling` crate.
 //!
-//! Where the system reports edges, a source is registered once. Where it does not (Windows, and systems with nothing
-//! but `poll`), a report disarms the source, and whoever waits for it asks for the next one.
+//! Where the system reports edges, a source is registered once. Where it does not (Windows, and systems with
+//! nothing but `poll`), a report disarms the source, and whoever waits for it asks for the next one.
 
 use std::io;
 

@@ -203,7 +203,8 @@ impl Source {
     /// Notes what is reported, and puts those whom it concerns into `due`. They are to be woken after that.
     pub fn announce(&self, news: News, due: &mut Vec<Waker>) {
         let mut word = self.word.load(Ordering::Relaxed);
-        // Release: readiness is there before the waiters are looked for, and who stores a waker after that sees it.
+        // Release: readiness is there before the waiters are looked for, and who stores a waker after that sees
+        // it.
         while let Err(now) = self.word.compare_exchange_weak(
             word,
             word.wrapping_add(TICK) | news.0,

@@ -15,8 +15,8 @@ pub(super) fn begin(domain: Domain, address: &SockAddr) -> io::Result<Socket> {
     }
 }
 
-/// Whether the connection comes about by and by. On Unix a socket that says "would block" has given up: the queue of
-/// the listener is full.
+/// Whether the connection comes about by and by. On Unix a socket that says "would block" has given up: the
+/// queue of the listener is full.
 fn is_in_progress(error: &io::Error) -> bool {
     error.raw_os_error() == Some(Errno::INPROGRESS.raw_os_error())
         || cfg!(windows) && error.kind() == io::ErrorKind::WouldBlock

@@ -1,13 +1,13 @@
 //! TCP, UDP and Unix sockets.
 //!
 //! They are those of the standard library, made [asynchronous](Async): their operations are methods of
-//! `Async<std::net::TcpStream>` and so on, for which there are shorter names here. What does not have to wait, such as
-//! `local_addr` or `set_nodelay`, is at [`get_ref`](Async::get_ref).
+//! `Async<std::net::TcpStream>` and so on, for which there are shorter names here. What does not have to wait,
+//! such as `local_addr` or `set_nodelay`, is at [`get_ref`](Async::get_ref).
 //!
 //! Hosts are looked up by name with the feature `resolve`.
 //!
-//! Streams are read and written with the traits of `futures-io`, also through a shared reference, so that one task can
-//! read what another writes.
+//! Streams are read and written with the traits of `futures-io`, also through a shared reference, so that one
+//! task can read what another writes.
 
 mod connect;
 mod incoming;

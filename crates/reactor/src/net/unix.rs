@@ -118,8 +118,8 @@ impl Async<UnixDatagram> {
         self.read_with(|io| io.recv_from(buf)).await
     }
 
-    /// Sends a datagram to the socket at `path`. It does not wait: no system tells when another socket has room again.
-    /// To wait for that, connect to it first (`get_ref().connect(path)`), and [`send`](Async::send).
+    /// Sends a datagram to the socket at `path`. It does not wait: no system tells when another socket has room
+    /// again. To wait for that, connect to it first (`get_ref().connect(path)`), and [`send`](Async::send).
     ///
     /// # Errors
     /// What the system says; and `WouldBlock` if the queue of the receiver is full.

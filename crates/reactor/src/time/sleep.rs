@@ -39,8 +39,8 @@ pub struct Sleep {
 enum When {
     Never,
     At(Instant),
-    /// So many nanoseconds after it was made, if that was on a loop: then its place in the wheel says when that is.
-    /// Or else after the first poll, by the clock of whoever polls.
+    /// So many nanoseconds after it was made, if that was on a loop: then its place in the wheel says when that
+    /// is. Or else after the first poll, by the clock of whoever polls.
     After(u64),
     /// In nanoseconds since the epoch of its loop. There is a host then.
     Nanos(u64),

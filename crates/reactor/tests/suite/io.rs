@@ -7,7 +7,7 @@ use std::{
     os::unix::net::{UnixDatagram, UnixListener, UnixStream},
     pin::pin,
     rc::Rc,
-    sync::mpsc,
+    sync::{Arc, mpsc},
     task::{Context, Poll, Waker},
     thread,
     time::Duration,
@@ -463,9 +463,9 @@ fn io_in_a_post_may_go_on_for_long() {
 #[test]
 fn a_descriptor_that_is_registered_twice_is_refused_with_the_reason() {
     let mut runtime = Runtime::new();
-    let listener: &'static TcpListener = Box::leak(Box::new(TcpListener::bind(("127.0.0.1", 0)).unwrap()));
+    let listener = Arc::new(TcpListener::bind(("127.0.0.1", 0)).unwrap());
     runtime.block_on(async {
-        let _first = Async::new(listener).unwrap();
+        let _first = Async::new(listener.clone()).unwrap();
         let error = Async::new(listener).unwrap_err();
         assert!(error.to_string().contains("registered with the loop already"), "{error}");
     });
