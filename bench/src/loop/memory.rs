@@ -22,7 +22,7 @@ pub(super) fn tables() -> [Table; 2] {
     };
     [
         table("memory of a parked task", "parked", 115.0 / 114.0),
-        table("memory of a task on a timer", "timer", 200.0 / 243.0),
+        table("memory of a task on a timer", "timer", 200.0 / 227.0),
     ]
 }
 
