@@ -112,8 +112,10 @@ impl Ledger {
     /// Counts an outcome, from any thread.
     #[inline]
     pub fn settle(&self, outcome: Outcome) {
-        for entry in outcome.entries() {
-            self.count(*entry);
+        let (entry, also) = outcome.entries();
+        self.count(entry);
+        if let Some(also) = also {
+            self.count(also);
         }
     }
 
@@ -153,13 +155,14 @@ impl Ledger {
 }
 
 impl Outcome {
-    const fn entries(self) -> &'static [Entry] {
+    /// What it is counted as; and as what else.
+    const fn entries(self) -> (Entry, Option<Entry>) {
         match self {
-            Self::Completed => &[Entry::Completed],
-            Self::Late => &[Entry::Completed, Entry::Late],
-            Self::Failed => &[Entry::Failed],
-            Self::HandedBack => &[Entry::HandedBack],
-            Self::Cancelled => &[Entry::Cancelled],
+            Self::Completed => (Entry::Completed, None),
+            Self::Late => (Entry::Completed, Some(Entry::Late)),
+            Self::Failed => (Entry::Failed, None),
+            Self::HandedBack => (Entry::HandedBack, None),
+            Self::Cancelled => (Entry::Cancelled, None),
         }
     }
 }
@@ -193,8 +196,10 @@ impl Book {
     /// Counts an outcome.
     #[inline]
     pub fn settle(&self, outcome: Outcome) {
-        for entry in outcome.entries() {
-            self.count(*entry);
+        let (entry, also) = outcome.entries();
+        self.count(entry);
+        if let Some(also) = also {
+            self.count(also);
         }
     }
 }

@@ -240,7 +240,9 @@ impl<F: Future, N: Name> TaskCell<F, N> {
         // SAFETY: the last reference has just gone, so nobody touches the stage any more.
         debug_assert!(matches!(unsafe { Self::stage(task) }, Stage::Empty), "a freed task is empty");
         // It may be there still if the handle went while its task ended. It is foreign code.
-        contain(|| drop(task.take_joiner()));
+        if let Some(joiner) = task.take_joiner() {
+            contain(|| drop(joiner));
+        }
         // SAFETY: the header is there; what is read out is not used in place any more, nor dropped with it.
         let lease = ManuallyDrop::into_inner(unsafe { ptr::read(&task.header().lease) });
         // SAFETY: `new` wrote it, and the last reference to it has just gone.
