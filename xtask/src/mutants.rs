@@ -209,8 +209,8 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         name: "park-without-a-look",
         folder: "reactor",
         file: "src/io/source.rs",
-        from: "        let seen = self.look();\n        drop(unneeded);\n        if seen.0 & ENDED != 0 {",
-        to: "        let seen = Seen(0);\n        drop(unneeded);\n        if seen.0 & ENDED != 0 {",
+        from: "        let seen = self.look();\n        if seen.is_ready(direction) {",
+        to: "        let seen = Seen(0);\n        if seen.is_ready(direction) {",
         caught_by: "whoever_waits_for_io_of_a_loop_that_ends_is_told",
     },
     Mutant {

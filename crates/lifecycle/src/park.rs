@@ -82,15 +82,19 @@ pub(crate) fn block_on<F: Future>(future: F, until: Option<Instant>) -> Option<F
 /// task, and the panic hook has reported it; the others still want to be woken.
 pub(crate) fn wake_all(wakers: impl IntoIterator<Item = Waker>) {
     for waker in wakers {
-        if cfg!(loom) {
-            // What loom has to say comes as a panic.
-            waker.wake();
-        } else {
-            let woken = catch_unwind(AssertUnwindSafe(|| waker.wake()));
-            // What it panicked with is foreign code, too; what even its drop panics with is leaked.
-            if let Err(again) = woken.or_else(|panic| catch_unwind(AssertUnwindSafe(|| drop(panic)))) {
-                mem::forget(again);
-            }
-        }
+        contained(|| waker.wake());
+    }
+}
+
+/// Does something with a waker, which is foreign code, and lets no panic of it get out.
+pub(crate) fn contained(act: impl FnOnce()) {
+    if cfg!(loom) {
+        // What loom has to say comes as a panic.
+        return act();
+    }
+    let done = catch_unwind(AssertUnwindSafe(act));
+    // What it panicked with is foreign code, too; what even its drop panics with is leaked.
+    if let Err(again) = done.or_else(|panic| catch_unwind(AssertUnwindSafe(|| drop(panic)))) {
+        mem::forget(again);
     }
 }

@@ -134,6 +134,26 @@ impl Core {
         unsafe { CURRENT.get().as_ref() }
     }
 
+    /// Whether this is the loop that the thread is turning, and not one below it.
+    #[inline]
+    pub(crate) fn is_current(&self) -> bool {
+        ptr::eq(CURRENT.get(), self)
+    }
+
+    /// Whether `driver` is that of a loop below the one that this thread is turning, which cannot turn meanwhile.
+    pub(crate) fn stands_still(driver: &Driver) -> bool {
+        let Some(current) = Self::current() else { return false };
+        let mut below = current.below.get();
+        // SAFETY: what a loop has below it stays there while it is on the stack.
+        while let Some(core) = unsafe { below.as_ref() } {
+            if core.shared.driver().is_some_and(|theirs| ptr::eq(&**theirs, driver)) {
+                return true;
+            }
+            below = core.below.get();
+        }
+        false
+    }
+
     /// Makes this the loop that the thread is turning, until what it gives is dropped; that must be before the
     /// loop is.
     #[must_use]
@@ -261,6 +281,26 @@ impl Core {
         self.wheel.borrow_mut().plan(after)
     }
 
+    /// Has what was planned count from now, if it does not count yet.
+    pub(crate) fn settle_planned(&self) {
+        let mut wheel = self.wheel.borrow_mut();
+        if wheel.has_planned() {
+            wheel.settle(self.nanos_now());
+        }
+    }
+
+    /// Takes a timer out, and gives its time, in nanoseconds; none if it has fired.
+    pub(crate) fn take_out(&self, key: Key) -> Option<u64> {
+        self.settle_planned();
+        let mut wheel = self.wheel.borrow_mut();
+        wheel.waker(key)?;
+        let at = wheel.time(key);
+        let waker = wheel.remove(key);
+        drop(wheel);
+        drop(waker);
+        Some(at)
+    }
+
     /// Says who is woken by a timer. Gives false if it has fired.
     #[inline]
     pub(crate) fn rearm(&self, key: Key, waker: &Waker) -> bool {
@@ -275,8 +315,7 @@ impl Core {
 
     /// The same for a timer whose sleep has gone to another thread. Gives its time, in nanoseconds.
     pub(crate) fn hand_over(&self, key: Key, waker: &Waker) -> Option<u64> {
-        let now = self.nanos_now();
-        self.wheel.borrow_mut().settle(now);
+        self.settle_planned();
         self.rearm(key, waker).then(|| self.wheel.borrow().time(key))
     }
 
@@ -379,11 +418,9 @@ impl Core {
 
     /// When to look at the timers next, or `until` if that is earlier.
     fn next_look(&self, until: Option<Instant>) -> Option<Instant> {
-        let mut wheel = self.wheel.borrow_mut();
         // Those whom the end of the turn has woken may have planned more.
-        if wheel.has_planned() {
-            wheel.settle(self.nanos_now());
-        }
+        self.settle_planned();
+        let wheel = self.wheel.borrow();
         let look = match self.time {
             Time::Real => wheel.next_look_of_many(),
             Time::Virtual { .. } => wheel.next_look(),
@@ -415,13 +452,15 @@ impl Core {
         loop {
             let look = participant.borrow_mut().look();
             self.look_at_io();
-            let until = self.next_look(until);
-            if !self.is_quiet() || until.is_some_and(|until| self.now() >= until) {
+            let look_again = self.next_look(until);
+            if !self.is_quiet() || look_again.is_some_and(|at| self.now() >= at) {
                 return participant.borrow_mut().run();
             }
-            // What is waited for comes in real time. Until then time stands still, unless it is advanced by hand.
-            let _hold = self.shared.driver().filter(|driver| driver.is_awaited()).map(|_| clock.hold());
-            let rest = participant.borrow_mut().rest(look, until);
+            // What is waited for comes in real time. Until then time stands still, unless it is advanced by hand, or
+            // this loop is to end by some time.
+            let awaited = || self.shared.driver().is_some_and(|driver| driver.is_awaited());
+            let _hold = (until.is_none() && awaited()).then(|| clock.hold());
+            let rest = participant.borrow_mut().rest(look, look_again);
             if rest == Rest::Wait {
                 self.park(None);
             }

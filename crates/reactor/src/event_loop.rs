@@ -17,6 +17,7 @@ use ebbtide_lifecycle::{
 
 use crate::{
     builder::{Builder, Plan},
+    core::Core,
     handle::Handle,
     shared::Shared,
     sync::{Mutex, lock},
@@ -180,6 +181,23 @@ impl Life {
     fn run(&self, plan: Plan) {
         let core = plan.core(self.shared.clone());
         let entered = core.enter();
+        let turned = catch_unwind(AssertUnwindSafe(|| self.turn(&core)));
+        drop(entered);
+        if turned.is_err() {
+            self.shared.inbox.seal();
+            let _ = self.shared.life.step(Step::Stop);
+        }
+        core.end(turned.is_err());
+        drop(core);
+        let ended = self.shared.life.step(Step::End);
+        debug_assert!(ended.is_ok(), "whoever ends was told to stop");
+        if let Err(panic) = turned {
+            resume_unwind(panic);
+        }
+    }
+
+    /// Turns the loop until it is told to stop, and then until its deadline.
+    fn turn(&self, core: &Core) {
         // Open before `Running` can be seen; a stop that came first has sealed it.
         if self.shared.inbox.open() && self.shared.life.step(Step::Ready).is_ok() {
             loop {
@@ -195,11 +213,6 @@ impl Life {
                 core.drive_until_empty(deadline);
             }
         }
-        drop(entered);
-        core.end(false);
-        drop(core);
-        let ended = self.shared.life.step(Step::End);
-        debug_assert!(ended.is_ok(), "whoever ends was told to stop");
     }
 
     fn orders(&self) -> Orders {

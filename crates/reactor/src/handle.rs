@@ -163,6 +163,22 @@ impl Handle {
         answered.recv_timeout(PATIENCE).ok()
     }
 
+    /// The time by the loop's clock.
+    #[must_use]
+    pub fn now(&self) -> Instant {
+        self.shared.now()
+    }
+
+    /// Sleeps for `duration` by the loop's clock, wherever it is awaited.
+    pub fn sleep(&self, duration: Duration) -> Sleep {
+        Sleep::at(self.now().checked_add(duration), Some(Lease::of_handle(&self.shared)))
+    }
+
+    /// Sleeps until `at`, wherever it is awaited.
+    pub fn sleep_until(&self, at: Instant) -> Sleep {
+        Sleep::at(Some(at), Some(Lease::of_handle(&self.shared)))
+    }
+
     /// The name of the loop.
     #[must_use]
     pub fn name(&self) -> &str {
@@ -247,7 +263,7 @@ impl Timer for Handle {
     type Sleep = Sleep;
 
     fn sleep_until(&self, at: Instant) -> Sleep {
-        Sleep::at(Some(at), Some(Lease::of_handle(&self.shared)))
+        Self::sleep_until(self, at)
     }
 }
 

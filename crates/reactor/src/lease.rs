@@ -54,7 +54,7 @@ impl Lease {
     #[inline]
     pub(crate) fn of(core: &Core) -> Self {
         core.leases.set(core.leases.get() + 1);
-        Self { shared: NonNull::from(&**core.shared()) }
+        Self { shared: as_ptr(core.shared()) }
     }
 
     /// A lease of a loop to which the caller has a handle.
@@ -117,6 +117,12 @@ impl Drop for Lease {
     }
 }
 
+/// The pointer of an `Arc`, which leads to its counts too.
+fn as_ptr(shared: &Arc<Shared>) -> NonNull<Shared> {
+    // SAFETY: that of an `Arc` is not null.
+    unsafe { NonNull::new_unchecked(Arc::as_ptr(shared).cast_mut()) }
+}
+
 /// Takes the one reference that leases share, for a loop that begins.
 pub(crate) fn open(shared: &Arc<Shared>) {
     mem::forget(shared.clone());
@@ -124,7 +130,7 @@ pub(crate) fn open(shared: &Arc<Shared>) {
 
 /// The loop ends, with so many leases by its own count.
 pub(crate) fn close(shared: &Arc<Shared>, leases: isize) {
-    settle(NonNull::from(&**shared), leases - RAISE);
+    settle(as_ptr(shared), leases - RAISE);
 }
 
 fn settle(shared: NonNull<Shared>, change: isize) {

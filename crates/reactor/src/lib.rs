@@ -47,6 +47,9 @@ mod sync;
 mod task;
 mod time;
 
+/// What a loop is made of, and what it takes and gives: deadlines, clocks, tokens, balances.
+pub use ebbtide_lifecycle as lifecycle;
+
 pub use self::{
     builder::Builder,
     event_loop::{EventLoop, StartError},

@@ -123,6 +123,17 @@ mod thread_timer {
     }
 
     #[test]
+    fn a_participant_whose_waker_panics_costs_nobody_the_time() {
+        let clock = VirtualClock::new();
+        let mut bad = clock.join(Waker::from(Arc::new(Panics)));
+        let look = bad.look();
+        assert_eq!(bad.rest(look, None), Rest::Wait);
+        let before = clock.now();
+        clock.advance(SECOND);
+        assert_eq!(clock.now() - before, SECOND);
+    }
+
+    #[test]
     fn a_waker_that_panics_harms_no_other_sleeper() {
         let timer = ThreadTimer::start().unwrap();
         let at = timer.now() + Duration::from_millis(2);

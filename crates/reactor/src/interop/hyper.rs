@@ -8,7 +8,6 @@ use std::{
     time::{Duration, Instant},
 };
 
-use ebbtide_lifecycle::time::Clock;
 use futures_io::{AsyncRead, AsyncWrite};
 use hyper::rt::{Executor, Read, ReadBufCursor, Timer, Write};
 use pin_project_lite::pin_project;
@@ -109,16 +108,15 @@ impl hyper::rt::Sleep for Sleep {}
 
 impl Timer for Handle {
     fn sleep(&self, duration: Duration) -> Pin<Box<dyn hyper::rt::Sleep>> {
-        let at = Clock::now(self).checked_add(duration);
-        Box::pin(Sleep::at(at, Some(crate::lease::Lease::of_handle(&self.shared))))
+        Box::pin(Self::sleep(self, duration))
     }
 
     fn sleep_until(&self, deadline: Instant) -> Pin<Box<dyn hyper::rt::Sleep>> {
-        Box::pin(ebbtide_lifecycle::time::Timer::sleep_until(self, deadline))
+        Box::pin(Self::sleep_until(self, deadline))
     }
 
     fn now(&self) -> Instant {
-        Clock::now(self)
+        Self::now(self)
     }
 }
 

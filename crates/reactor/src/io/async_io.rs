@@ -58,8 +58,8 @@ use crate::{Handle, core::Core, shared::Shared};
 /// direction is woken. So one half may be read by one task, through `&Async`, and written by another.
 ///
 /// # Fairness
-/// A source that is always ready would never let its task wait. So after some operations in a row its task lets
-/// the others on its loop go first.
+/// A source that is always ready would never let its task wait. So once in more than a hundred operations on a loop, one
+/// is pending though it could be done, wakes its task, and lets others go first.
 pub struct Async<T> {
     /// Before `io`, so that it is gone when the source is closed.
     registration: OnceLock<Registration>,
@@ -249,6 +249,11 @@ impl<T: AsSource + 'static> Async<T> {
             // A source that has just been registered is as it was before the operation: what comes since is news.
             source.clear(direction, seen.unwrap_or(Seen::NEW));
             match registration.park(direction, slot.reborrow(), cx.waker()) {
+                Parked::Waiting if Core::stands_still(registration.driver()) => {
+                    return Poll::Ready(Err(io::Error::other(
+                        "this I/O belongs to a loop that stands still, because another one runs within a task of it",
+                    )));
+                }
                 Parked::Waiting => return Poll::Pending,
                 Parked::Ready => {}
                 Parked::Ended => return Poll::Ready(Err(ended())),
@@ -406,7 +411,13 @@ where
     }
 
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.poll_with(Direction::Write, Slot::Polled, cx, &mut |mut io: &T| io.flush())
+        // Tried first: it may have nothing to do with what there is room for, and does not with sockets.
+        match (&self.io).flush() {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                self.poll_with(Direction::Write, Slot::Polled, cx, &mut |mut io: &T| io.flush())
+            }
+            flushed => Poll::Ready(flushed),
+        }
     }
 
     /// Flushes, and closes a socket for writing: the other side reads the end.

@@ -171,6 +171,11 @@ pub(crate) struct Registration {
 }
 
 impl Registration {
+    /// That of the loop that it belongs to.
+    pub(crate) fn driver(&self) -> &Driver {
+        &self.driver
+    }
+
     pub(crate) fn source(&self) -> &Source {
         &self.source
     }

@@ -13,7 +13,7 @@
 //! The tick is what makes clearing safe: readiness that came while the operation ran is not wiped out with what
 //! the operation has seen.
 
-use std::task::Waker;
+use std::{mem, task::Waker};
 
 use slab::Slab;
 
@@ -225,9 +225,16 @@ impl Source {
     /// Stores a waker for the next news, unless there is some already.
     pub fn park(&self, direction: Direction, slot: Slot<'_>, waker: &Waker) -> Parked {
         let waker = waker.clone();
-        let unneeded = lock(self.waiters(direction)).room(slot).replace(waker);
+        let mut waiters = lock(self.waiters(direction));
+        let room = waiters.room(slot);
+        let mut unneeded = room.replace(waker);
         // What was announced before we took the lock is seen here; what comes after finds the waker.
         let seen = self.look();
+        if seen.is_ready(direction) {
+            unneeded = mem::take(room).or(unneeded);
+        }
+        drop(waiters);
+        // It is foreign code.
         drop(unneeded);
         if seen.0 & ENDED != 0 {
             Parked::Ended

@@ -57,7 +57,7 @@ fn accept(listener: &TcpListener) -> io::Result<(Async<TcpStream>, SocketAddr)> 
 }
 
 impl Async<TcpStream> {
-    /// Connects to `address`.
+    /// Connects to `address`. On a loop: where none runs, connect with `std`, and take [`Async::new_on`].
     ///
     /// # Errors
     /// What the system says, now or when the other side has answered.

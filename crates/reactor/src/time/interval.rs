@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use super::{Sleep, now, sleep};
-use crate::core::Core;
+use super::{Sleep, sleep};
+use crate::{core::Core, lease::Lease};
 
 /// What an [`Interval`] does with the ticks that it missed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -23,7 +23,7 @@ pub enum Missed {
 pub fn interval(period: Duration) -> Interval {
     // It gives the time of each tick, so it has to know it: the clock is read.
     let sleep = match Core::current() {
-        Some(core) => Sleep::at(core.now().checked_add(period), None),
+        Some(core) => Sleep::at(core.now().checked_add(period), Some(Lease::of(core))),
         None => sleep(period),
     };
     Interval { period, missed: Missed::default(), sleep }
@@ -52,11 +52,11 @@ impl Interval {
     pub async fn tick(&mut self) -> Instant {
         (&mut self.sleep).await;
         // One that ended was polled, and says when it was due.
-        let due = self.sleep.due().unwrap_or_else(now);
+        let due = self.sleep.due().unwrap_or_else(|| self.sleep.now());
         let next = match self.missed {
             Missed::Burst => due.checked_add(self.period),
-            Missed::Delay => now().checked_add(self.period),
-            Missed::Skip => self.next_after(due, now()),
+            Missed::Delay => self.sleep.now().checked_add(self.period),
+            Missed::Skip => self.next_after(due, self.sleep.now()),
         };
         self.sleep.reset(next);
         due

@@ -15,7 +15,7 @@ pub use self::{
     interval::{Interval, Missed, interval},
     sleep::Sleep,
 };
-use crate::core::Core;
+use crate::{core::Core, lease::Lease};
 
 /// The time by the clock of the loop that runs here, or else by the system's.
 #[must_use]
@@ -27,7 +27,8 @@ pub fn now() -> Instant {
 ///
 /// On a loop it reads no clock: it is counted from the loop's next reading, at the end of the turn. So a task that
 /// keeps its loop busy for a while makes the sleeps of that turn as much longer. Sleeps of one length end in the
-/// order in which they were made. Where the very time matters, say it with [`sleep_until`].
+/// order in which they were made. Where the very time matters, say it with [`sleep_until`]. Where four or more are due
+/// within an eighth of a millisecond, they are looked at together, a quarter of a millisecond late at most.
 ///
 /// For work on a loop: see [`Sleep`].
 pub fn sleep(duration: Duration) -> Sleep {
@@ -36,5 +37,5 @@ pub fn sleep(duration: Duration) -> Sleep {
 
 /// Sleeps until `at`, never less. For work on a loop: see [`Sleep`].
 pub fn sleep_until(at: Instant) -> Sleep {
-    Sleep::at(Some(at), None)
+    Sleep::at(Some(at), Core::current().map(Lease::of))
 }

@@ -20,9 +20,9 @@ use crate::{core::Core, errand, lease::Lease, shared::Shared};
 /// A sleep; from [`sleep`](super::sleep()), [`sleep_until`](super::sleep_until) and `Handle::sleep_until`.
 ///
 /// It ends at its time, never before; also if its loop ends first: then it goes on by a timer thread that all
-/// such sleeps share. Dropping it cancels it at once and releases its waker. It belongs to the loop of its
-/// handle, or on which it was made, or else to the one that polls it first; and may be polled and dropped on any
-/// thread.
+/// such sleeps share. Dropping it cancels it, and releases its waker: at once, or, dropped where its loop does not run,
+/// when that turns next. It belongs to the loop of its handle, or on which it was made, or else to the one that polls
+/// it first; and may be polled and dropped on any thread.
 ///
 /// # Panics
 /// When it belongs to no loop, and is polled first where none runs.
@@ -89,10 +89,15 @@ impl Sleep {
         }
     }
 
-    /// The same sleep again, until another time.
+    /// The time by its own clock.
+    pub(super) fn now(&self) -> Instant {
+        self.host.as_ref().map_or_else(super::now, |host| host.now())
+    }
+
+    /// The same sleep again, until another time. It has ended.
     pub(super) fn reset(&mut self, at: Option<Instant>) {
-        let host = self.host.take();
-        *self = Self::at(at, host);
+        self.when = at.map_or(When::Never, When::At);
+        self.armed = Armed::No;
     }
 
     /// Begins to wait.
@@ -112,6 +117,10 @@ impl Sleep {
         };
         self.when = if nanos == u64::MAX { When::Never } else { When::Nanos(nanos) };
         let Some(core) = Core::current_of(host) else { return self.begin_away(nanos, waker) };
+        if !core.is_current() {
+            let at = host.instant(nanos);
+            return self.begin_above(at, waker);
+        }
         if host.timers_have_ended() {
             return self.go_on_alone(waker);
         }
@@ -122,6 +131,13 @@ impl Sleep {
             }
             None => self.end(),
         }
+    }
+
+    /// Begins to wait on the loop that runs here, within a task of its own, which cannot turn meanwhile.
+    #[cold]
+    fn begin_above(&mut self, at: Option<Instant>, waker: &Waker) -> Poll<()> {
+        *self = Self::at(at, Core::current().map(Lease::of));
+        self.begin(waker)
     }
 
     /// Begins to wait on another thread than that of its loop.
@@ -219,6 +235,16 @@ impl Future for Sleep {
         match (&this.armed, &this.host) {
             (Armed::No, _) => this.begin(cx.waker()),
             (Armed::Here(key), Some(host)) if let Some(core) = Core::current_of(host) => {
+                if !core.is_current() {
+                    return match core.take_out(*key) {
+                        Some(nanos) => {
+                            let at = host.instant(nanos);
+                            this.armed = Armed::No;
+                            this.begin_above(at, cx.waker())
+                        }
+                        None => this.end(),
+                    };
+                }
                 // It is in the wheel until it fires.
                 if core.rearm(*key, cx.waker()) {
                     Poll::Pending

@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use ebbtide_lifecycle::time::{Clock, SystemClock, Timer};
+use ebbtide_lifecycle::time::{Clock, SystemClock};
 use ebbtide_reactor::{Async, EventLoop, Runtime, Sleep, sleep};
 use futures_lite::future::{block_on, poll_once};
 

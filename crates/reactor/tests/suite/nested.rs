@@ -3,15 +3,17 @@
 use std::{
     cell::RefCell,
     future::pending,
+    os::unix::net::UnixStream,
     sync::{
         Arc,
         atomic::{AtomicU32, Ordering},
         mpsc,
     },
+    time::Duration,
 };
 
 use ebbtide_lifecycle::{State, time::Deadline};
-use ebbtide_reactor::{EventLoop, Runtime, spawn};
+use ebbtide_reactor::{Async, EventLoop, Runtime, sleep, sleep_until, spawn};
 use futures_lite::future::{block_on, poll_fn};
 
 use crate::{Log, count, occupy, running};
@@ -125,7 +127,7 @@ fn e10_a_wake_up_of_a_main_future_that_has_ended_holds_nothing_up() {
         cx.waker().wake_by_ref();
         std::task::Poll::Ready(())
     }));
-    runtime.shutdown_quiesce(std::time::Duration::from_secs(60)).unwrap();
+    runtime.shutdown_quiesce(Duration::from_secs(60)).unwrap();
 }
 
 #[test]
@@ -133,7 +135,7 @@ fn e10_the_stats_are_up_to_date_when_the_runtime_is_quiet() {
     let mut runtime = Runtime::new();
     let tasks: Vec<_> = (0..3).map(|_| runtime.spawn(async {}).unwrap()).collect();
     let stats = runtime.shutdown_stats();
-    runtime.shutdown_quiesce(std::time::Duration::from_secs(60)).unwrap();
+    runtime.shutdown_quiesce(Duration::from_secs(60)).unwrap();
     assert_eq!(stats.snapshot().to_string(), "accepted 3, completed 3");
     assert_eq!(runtime.balance(), stats.snapshot().balance);
     drop(tasks);
@@ -143,7 +145,7 @@ fn e10_the_stats_are_up_to_date_when_the_runtime_is_quiet() {
 fn e10_quiesce_triggers_the_shutdown_that_tasks_wait_for() {
     let mut runtime = Runtime::new();
     let waits = runtime.spawn(runtime.shutdown_handle().signal()).unwrap();
-    runtime.shutdown_quiesce(std::time::Duration::from_secs(60)).unwrap();
+    runtime.shutdown_quiesce(Duration::from_secs(60)).unwrap();
     assert!(block_on(waits).is_ok());
 }
 
@@ -173,4 +175,31 @@ fn a_name_that_no_thread_can_have_is_mended() {
     let events = EventLoop::builder().name("a\0b").event_loop();
     events.start().unwrap();
     assert_eq!(events.name(), "ab");
+}
+
+#[test]
+fn a_sleep_of_the_loop_below_is_kept_by_the_one_above() {
+    let moment = Duration::from_millis(5);
+    let mut outer = Runtime::new();
+    let handle = outer.handle();
+    outer.block_on(async {
+        // Their arguments are made on the outer loop.
+        Runtime::new().block_on(sleep(moment));
+        Runtime::new().block_on(sleep_until(ebbtide_reactor::now() + moment));
+        Runtime::new().block_on(handle.sleep(moment));
+        let mut begun = Box::pin(sleep(moment));
+        assert!(futures_lite::future::poll_once(&mut begun).await.is_none());
+        Runtime::new().block_on(begun);
+    });
+}
+
+#[test]
+fn io_of_the_loop_below_is_an_error_above_it() {
+    Runtime::new().block_on(async {
+        let (one, _other) = Async::<UnixStream>::pair().unwrap();
+        let error = Runtime::new().block_on(one.readable()).unwrap_err();
+        assert!(error.to_string().contains("stands still"), "{error}");
+        // Where it does not stand still it can be waited for again.
+        assert!(futures_lite::future::poll_once(one.readable()).await.is_none());
+    });
 }

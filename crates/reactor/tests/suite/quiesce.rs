@@ -1,7 +1,7 @@
-use std::{future::pending, thread, time::Duration};
+use std::{future::pending, net::TcpListener, thread, time::Duration};
 
-use ebbtide_lifecycle::time::{Clock, VirtualClock};
-use ebbtide_reactor::{Runtime, sleep, spawn};
+use ebbtide_lifecycle::time::{Clock, Deadline, VirtualClock};
+use ebbtide_reactor::{Async, EventLoop, Runtime, sleep, spawn};
 use futures_lite::future::block_on;
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -101,4 +101,27 @@ fn e10_dropping_an_undriven_runtime_cancels_and_counts_and_runs_what_was_posted(
     let stats = stats.snapshot();
     assert_eq!(stats.to_string(), "accepted 3, completed 1, cancelled 2");
     assert_eq!((stats.aborted_unwinds, stats.leaked_tasks, stats.unbalanced_shutdowns), (0, 0, 0));
+}
+
+/// Waits for a connection that does not come.
+async fn listen() {
+    let listener = Async::<TcpListener>::bind(([127, 0, 0, 1], 0)).unwrap();
+    drop(listener.accept().await);
+}
+
+#[test]
+fn e10_quiesce_gives_up_in_virtual_time_though_io_is_waited_for() {
+    let clock = VirtualClock::new();
+    let mut runtime = Runtime::builder().clock(&clock).runtime();
+    runtime.spawn(listen()).unwrap().detach();
+    assert_eq!(runtime.shutdown_quiesce(SECOND).unwrap_err().tasks, 1);
+}
+
+#[test]
+fn e6_a_stop_ends_at_its_deadline_in_virtual_time_though_io_is_waited_for() {
+    let clock = VirtualClock::new();
+    let events = EventLoop::builder().clock(&clock).event_loop();
+    events.start().unwrap();
+    events.spawn(listen()).unwrap().detach();
+    assert!(!events.stop_by(Deadline::at(clock.now() + SECOND)));
 }

@@ -12,7 +12,7 @@ use std::{
 };
 
 use ebbtide_reactor::{Async, Runtime, sleep};
-use futures_lite::{AsyncReadExt, AsyncWriteExt};
+use futures_lite::{AsyncReadExt, AsyncWriteExt, future::poll_once};
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, send, sendmsg};
 
 use super::io::A_MOMENT;
@@ -122,4 +122,17 @@ fn a_stream_of_ones_own_may_take_less_than_it_is_offered() {
     let mut got = Vec::new();
     other.read_to_end(&mut got).unwrap();
     assert_eq!(got, [7; 64]);
+}
+
+#[test]
+fn flush_and_close_do_not_wait_for_room() {
+    let (one, _other) = tcp_pair();
+    Runtime::new().block_on(async {
+        let mut one = Async::new(one).unwrap();
+        while let Some(written) = poll_once(one.write(&[7; 65_536])).await {
+            written.unwrap();
+        }
+        one.flush().await.unwrap();
+        one.close().await.unwrap();
+    });
 }

@@ -2,12 +2,12 @@ use std::{
     future::{Future, poll_fn},
     num::NonZeroU32,
     pin::{Pin, pin},
-    sync::{Arc, Mutex},
-    task::{Context, Wake, Waker},
+    sync::{Arc, Mutex, mpsc},
+    task::{Context, Poll, Wake, Waker},
     time::{Duration, Instant},
 };
 
-use ebbtide_lifecycle::time::{Clock, SystemClock, Timer, VirtualClock};
+use ebbtide_lifecycle::time::{Clock, SystemClock, VirtualClock};
 use ebbtide_reactor::{Missed, Runtime, Sleep, interval, now, sleep, sleep_until, spawn, yield_now};
 use futures_lite::future::block_on;
 
@@ -321,4 +321,46 @@ fn sleeps_of_one_length_keep_their_order_over_turns_of_one_time() {
         }
     });
     assert_eq!(log.read(), [0, 1, 2, 3]);
+}
+
+#[test]
+fn an_interval_counts_by_its_own_clock_wherever_it_is_polled() {
+    let clock = VirtualClock::new();
+    let events = ebbtide_reactor::EventLoop::builder().clock(&clock).event_loop();
+    events.start().unwrap();
+    let making = async {
+        let mut ticks = interval(10 * SECOND).missed(Missed::Delay);
+        ticks.tick().await;
+        ticks
+    };
+    let mut ticks = block_on(events.spawn(making).unwrap()).unwrap();
+    clock.advance(3600 * SECOND);
+    let first = block_on(ticks.tick());
+    let second = clock.block_on(ticks.tick());
+    assert!(second - first >= 3600 * SECOND, "{:?}", second - first);
+}
+
+#[test]
+fn a_sleep_that_is_made_in_the_last_poll_of_block_on_counts_from_there() {
+    let mut runtime = Runtime::new();
+    let nap = runtime.block_on(poll_fn(|_| Poll::Ready(sleep(SECOND / 10))));
+    std::thread::park_timeout(SECOND / 5);
+    let begin = SystemClock.now();
+    runtime.block_on(nap);
+    assert!(SystemClock.now() - begin < SECOND / 10);
+}
+
+#[test]
+fn what_is_made_on_a_loop_may_be_awaited_elsewhere() {
+    let events = running();
+    let moment = Duration::from_millis(10);
+    let (made, taken) = mpsc::channel();
+    let making = move || made.send((sleep(moment), sleep_until(now() + moment), interval(moment))).unwrap();
+    events.post(making).ok().unwrap();
+    let (one, other, mut ticks) = taken.recv().unwrap();
+    block_on(one);
+    block_on(other);
+    block_on(ticks.tick());
+    // The handle's own need no loop to be made on.
+    block_on(events.handle().sleep(moment));
 }
