@@ -56,9 +56,9 @@ impl Builder {
     }
 
     /// Has the loop live in virtual time: it takes part in `clock`, which jumps to the next timer when nothing
-    /// else is ready and nobody holds it. A loop on which I/O is waited for holds it, until
-    /// it is told to stop by some time: that comes in real time. A poll of a stream that was given up counts as waiting
-    /// until the stream is used again, or dropped.
+    /// else is ready and nobody holds it. A loop on which I/O is waited for holds it, until it is told to stop
+    /// by some time: that comes in real time. A poll of a stream that was given up counts as waiting until the
+    /// stream is used again, or dropped.
     #[must_use]
     pub fn clock(mut self, clock: &VirtualClock) -> Self {
         self.clock = Some(clock.clone());

@@ -74,8 +74,9 @@ impl Runtime {
     /// Runs `future` on this thread, and the tasks of this runtime beside it, until the future ends. What it
     /// panics with goes on to the caller.
     ///
-    /// Tasks that are still there stay, and go on with the next `block_on`. Inside another loop it works, but holds that
-    /// one up: whoever waits here for I/O of that one gets an error, and for a task of it waits in vain.
+    /// Tasks that are still there stay, and go on with the next `block_on`. Inside another loop it works, but
+    /// holds that one up: whoever waits here for I/O of that one gets an error, and for a task of it waits in
+    /// vain.
     pub fn block_on<F: Future>(&mut self, future: F) -> F::Output {
         let core = &*self.core;
         // Before the future is pinned, so that it is dropped inside its loop.

@@ -58,8 +58,8 @@ use crate::{Handle, core::Core, shared::Shared};
 /// direction is woken. So one half may be read by one task, through `&Async`, and written by another.
 ///
 /// # Fairness
-/// A source that is always ready would never let its task wait. So once in more than a hundred operations on a loop, one
-/// is pending though it could be done, wakes its task, and lets others go first.
+/// A source that is always ready would never let its task wait. So once in more than a hundred operations on a
+/// loop, one is pending though it could be done, wakes its task, and lets others go first.
 pub struct Async<T> {
     /// Before `io`, so that it is gone when the source is closed.
     registration: OnceLock<Registration>,

@@ -25,10 +25,11 @@ pub fn now() -> Instant {
 
 /// Sleeps for `duration`, never less. One that leads beyond the range of an `Instant` never ends.
 ///
-/// On a loop it reads no clock: it is counted from the loop's next reading, at the end of the turn. So a task that
-/// keeps its loop busy for a while makes the sleeps of that turn as much longer. Sleeps of one length end in the
-/// order in which they were made. Where the very time matters, say it with [`sleep_until`]. Where four or more are due
-/// within an eighth of a millisecond, they are looked at together, a quarter of a millisecond late at most.
+/// On a loop it reads no clock: it is counted from the loop's next reading, at the end of the turn. So a task
+/// that keeps its loop busy for a while makes the sleeps of that turn as much longer. Sleeps of one length end
+/// in the order in which they were made. Where the very time matters, say it with [`sleep_until`]. Where four
+/// or more are due within an eighth of a millisecond, they are looked at together, a quarter of a millisecond
+/// late at most.
 ///
 /// For work on a loop: see [`Sleep`].
 pub fn sleep(duration: Duration) -> Sleep {

@@ -20,9 +20,9 @@ use crate::{core::Core, errand, lease::Lease, shared::Shared};
 /// A sleep; from [`sleep`](super::sleep()), [`sleep_until`](super::sleep_until) and `Handle::sleep_until`.
 ///
 /// It ends at its time, never before; also if its loop ends first: then it goes on by a timer thread that all
-/// such sleeps share. Dropping it cancels it, and releases its waker: at once, or, dropped where its loop does not run,
-/// when that turns next. It belongs to the loop of its handle, or on which it was made, or else to the one that polls
-/// it first; and may be polled and dropped on any thread.
+/// such sleeps share. Dropping it cancels it, and releases its waker: at once, or, dropped where its loop does
+/// not run, when that turns next. It belongs to the loop of its handle, or on which it was made, or else to the
+/// one that polls it first; and may be polled and dropped on any thread.
 ///
 /// # Panics
 /// When it belongs to no loop, and is polled first where none runs.
