@@ -235,24 +235,17 @@ impl Future for Sleep {
         match (&this.armed, &this.host) {
             (Armed::No, _) => this.begin(cx.waker()),
             (Armed::Here(key), Some(host)) if let Some(core) = Core::current_of(host) => {
-                if !core.is_current() {
-                    return match core.take_out(*key) {
-                        Some(nanos) => {
-                            let at = host.instant(nanos);
-                            this.armed = Armed::No;
-                            this.begin_above(at, cx.waker())
-                        }
-                        None => this.end(),
-                    };
+                if core.is_current() && core.rearm(*key, cx.waker()) {
+                    return Poll::Pending;
                 }
-                // It is in the wheel until it fires.
-                if core.rearm(*key, cx.waker()) {
-                    Poll::Pending
-                } else if host.timers_have_ended() {
-                    this.go_on_alone(cx.waker())
-                } else {
-                    this.end()
+                if let Some(nanos) = core.take_out(*key) {
+                    // Its loop stands still, below the one that runs here.
+                    let at = host.instant(nanos);
+                    this.armed = Armed::No;
+                    return this.begin_above(at, cx.waker());
                 }
+                // It is in the wheel until it fires, or its loop ends.
+                if host.timers_have_ended() { this.go_on_alone(cx.waker()) } else { this.end() }
             }
             _ => this.poll_elsewhere(cx.waker()),
         }
