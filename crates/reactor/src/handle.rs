@@ -45,7 +45,7 @@ impl Handle {
     /// Hands `act` back while the loop does not run: it will run, or it comes back.
     #[track_caller]
     pub fn post<F: FnOnce() + Send + 'static>(&self, act: F) -> Result<(), Refused<F>> {
-        let link = Post::boxed(Location::caller(), act);
+        let link = Post::packed(Location::caller(), act);
         if let Some(core) = Core::current_of(&self.shared) {
             if !self.shared.inbox.is_shut() {
                 // What came in before, perhaps from this very thread, goes first.

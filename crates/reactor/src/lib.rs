@@ -41,6 +41,7 @@ pub mod net;
 mod post;
 mod run_queue;
 mod runtime;
+mod segment;
 mod shared;
 mod stats;
 mod sync;

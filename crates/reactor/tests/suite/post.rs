@@ -181,3 +181,23 @@ fn a_post_from_a_destructor_of_a_thread_local_works() {
     thread::spawn(move || POSTS.set(Some(posts))).join().unwrap();
     is_done.recv().unwrap();
 }
+
+#[test]
+fn posts_of_any_size_are_run_and_what_they_hold_is_dropped() {
+    let events = running();
+    let held = Arc::new(());
+    let (ran, has_run) = mpsc::channel();
+    for round in 0..500_u32 {
+        let (small, ran_small) = (held.clone(), ran.clone());
+        events.post(move || drop((small, ran_small.send(round)))).ok().unwrap();
+        let (large, bytes, ran_large) = (held.clone(), [round; 400], ran.clone());
+        events.post(move || drop((large, ran_large.send(bytes[399])))).ok().unwrap();
+    }
+    drop(ran);
+    let expected: Vec<u32> = (0..500).flat_map(|round| [round, round]).collect();
+    assert_eq!(has_run.iter().collect::<Vec<_>>(), expected);
+    events.stop();
+    let refused = held.clone();
+    drop(events.post(move || drop(refused)));
+    assert_eq!(Arc::strong_count(&held), 1);
+}
