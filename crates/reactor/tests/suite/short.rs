@@ -61,6 +61,22 @@ fn a_read_into_more_slices_than_the_system_takes_goes_on() {
     });
 }
 
+/// Reads what is there, which takes more than one read.
+fn read_six_bytes<T>(stream: T)
+where
+    T: AsFd + Unpin + 'static,
+    for<'a> &'a T: Read,
+{
+    Runtime::new().block_on(async {
+        let mut stream = Async::new(stream).unwrap();
+        sleep(A_MOMENT).await;
+        let mut got = 0;
+        while got < 6 {
+            got += stream.read(&mut [0; 64]).await.unwrap();
+        }
+    });
+}
+
 #[test]
 fn a_read_that_ends_at_a_descriptor_is_followed_by_another() {
     let (one, mut other) = UnixStream::pair().unwrap();
@@ -70,14 +86,7 @@ fn a_read_that_ends_at_a_descriptor_is_followed_by_another() {
     assert!(along.push(SendAncillaryMessage::ScmRights(&sent_along)));
     sendmsg(&other, &[IoSlice::new(b"abc")], &mut along, SendFlags::empty()).unwrap();
     other.write_all(b"def").unwrap();
-    Runtime::new().block_on(async {
-        let mut one = Async::new(one).unwrap();
-        sleep(A_MOMENT).await;
-        let mut got = 0;
-        while got < 6 {
-            got += one.read(&mut [0; 64]).await.unwrap();
-        }
-    });
+    read_six_bytes(one);
 }
 
 #[test]
@@ -86,14 +95,7 @@ fn a_read_that_ends_at_urgent_data_is_followed_by_another() {
     send(&other, b"abc", SendFlags::empty()).unwrap();
     send(&other, b"!", SendFlags::OOB).unwrap();
     send(&other, b"def", SendFlags::empty()).unwrap();
-    Runtime::new().block_on(async {
-        let mut one = Async::new(one).unwrap();
-        sleep(A_MOMENT).await;
-        let mut got = 0;
-        while got < 6 {
-            got += one.read(&mut [0; 64]).await.unwrap();
-        }
-    });
+    read_six_bytes(one);
 }
 
 /// A stream that takes little at a time.
