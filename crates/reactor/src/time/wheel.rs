@@ -30,6 +30,9 @@ const LEVELS: usize = 6;
 /// So many entries of one tick are a crowd.
 const CROWD: usize = 4;
 
+/// For so long a crowd is waited for, in nanoseconds. To wake up costs as much as to fire dozens of entries.
+const GATHERING: u64 = 320_000;
+
 /// A row that is longer is not kept for its room when it has been emptied.
 const ROW_KEPT_MAX: usize = 1024;
 
@@ -80,6 +83,8 @@ pub(crate) struct Wheel {
     added: u32,
     /// The tick up to which entries have been fired, but for those of this very tick whose time is not there yet.
     tick: u64,
+    /// The time up to which entries have been fired.
+    advanced: u64,
     len: usize,
 }
 
@@ -113,6 +118,7 @@ impl Wheel {
             batch: Vec::new(),
             added: 0,
             tick: 0,
+            advanced: 0,
             len: 0,
         }
     }
@@ -209,6 +215,7 @@ impl Wheel {
     /// in the order in which they were added.
     pub(crate) fn advance(&mut self, now: u64, due: &mut Vec<Waker>) {
         let target = now >> TICK_BITS;
+        self.advanced = now;
         while let Some((level, slot, tick)) = self.next_slot().filter(|(_, _, tick)| *tick <= target) {
             self.tick = self.tick.max(tick);
             self.occupied[level] &= !(1 << slot);
@@ -252,10 +259,12 @@ impl Wheel {
     }
 
     /// The same for a time in which it is not worth waking up for each of many entries: where a tick has a
-    /// crowd of them, they are looked at together, with those of the tick after it.
+    /// crowd of them, they are looked at together, with those of the ticks after it.
     pub(crate) fn next_look_of_many(&self) -> Option<u64> {
         match self.next_slot()? {
-            (0, slot, tick) if self.rows[row(0, slot)].len() >= CROWD => Some(((tick + 2) << TICK_BITS) - 1),
+            (0, slot, tick) if self.rows[row(0, slot)].len() >= CROWD => {
+                Some((tick << TICK_BITS).max(self.advanced).saturating_add(GATHERING))
+            }
             _ => self.next_look(),
         }
     }

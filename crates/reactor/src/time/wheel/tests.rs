@@ -196,7 +196,7 @@ fn a_crowd_is_looked_at_together_and_a_few_at_their_time() {
     assert_eq!(wheel.next_look_of_many(), Some(far));
     wheel.insert(far + 9, Waker::noop().clone());
     let together = wheel.next_look_of_many().expect("they are there");
-    assert!((far + 9..far + (2 << TICK_BITS)).contains(&together));
+    assert!((far + 9..=far + GATHERING).contains(&together));
 }
 
 #[test]
