@@ -236,7 +236,7 @@ fn sleepers() -> [Table; 2] {
     let waking_up = || {
         let (before, late) = (cpu(), Duration::from_micros(400));
         for _ in 0..2_500 {
-            nanosleep(&Timespec { tv_sec: 0, tv_nsec: late.subsec_nanos().into() });
+            let _ = nanosleep(&Timespec { tv_sec: 0, tv_nsec: late.subsec_nanos().into() });
         }
         let cpu = cpu() - before;
         Run { cpu: cpu.as_nanos() as f64 / SLEEPERS as f64, late: late.as_micros() as f64 / 2.0 }
