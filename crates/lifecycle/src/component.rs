@@ -2,7 +2,7 @@
 
 use std::{fmt, future::Future, pin::Pin, sync::Arc};
 
-use crate::{balance::Balance, blame::Stragglers, park::block_on, time::Deadline, trigger::Reason};
+use crate::{balance::Balance, blame::Stragglers, time::Deadline, trigger::Reason, wait::block_on};
 
 /// Something that accepts work and can be stopped: a loop, a pool, an intake, a worker.
 ///
@@ -70,7 +70,7 @@ impl Stopping {
     pub fn wait(self) -> Stopped {
         match self {
             Self::Blocking(stop) => stop(),
-            Self::Future(stop) => block_on(stop, None).expect("without a deadline it is waited for"),
+            Self::Future(stop) => block_on(stop),
         }
     }
 }

@@ -25,7 +25,8 @@
 //!
 //! # Reading order
 //! 1. [`State`] and [`Lifecycle`]: the five states and their table.
-//! 2. [`Gate`]: admission and its count; [`Ledger`] and [`Balance`]: what became of it.
+//! 2. [`Gate`]: admission and its count; [`Ledger`] and [`Balance`]: what became of it; [`Tally`]: both, under a
+//!    lock that is there in any case.
 //! 3. [`blame`]: who is in flight. [`Intake`]: gate, ledger and blame in one.
 //! 4. [`wait`]: how all waiting is done. [`time`]: clocks, timers, deadlines.
 //! 5. [`Trigger`] and [`Token`]: the word "stop". [`Component`] and [`Runnable`]: what can be stopped.
@@ -38,11 +39,13 @@ pub mod conformance;
 mod gate;
 mod intake;
 mod ledger;
+mod panicked;
 mod park;
 mod refusal;
 mod runnable;
 mod state;
 mod sync;
+mod tally;
 pub mod time;
 mod trigger;
 pub mod wait;
@@ -53,8 +56,10 @@ pub use self::{
     gate::{Drained, Gate, Idle, OwnedPermit, Permit, Terms},
     intake::{Admission, Intake},
     ledger::{Book, Entry, Ledger, Outcome},
+    panicked::{Panicked, contain},
     refusal::{Refusal, Refused},
     runnable::{RunError, Runnable},
     state::{Illegal, Lifecycle, Reached, State, Step},
+    tally::Tally,
     trigger::{Interrupted, Reason, Token, Trigger, Triggered, Wrap},
 };

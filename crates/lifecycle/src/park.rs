@@ -2,8 +2,6 @@
 
 use std::{
     future::Future,
-    mem,
-    panic::{AssertUnwindSafe, catch_unwind},
     pin::pin,
     sync::{
         Arc,
@@ -14,7 +12,10 @@ use std::{
     time::Instant,
 };
 
-use crate::time::{Clock, SystemClock};
+use crate::{
+    panicked::contain,
+    time::{Clock, SystemClock},
+};
 
 /// A flag that unparks the thread that made it.
 ///
@@ -82,19 +83,6 @@ pub(crate) fn block_on<F: Future>(future: F, until: Option<Instant>) -> Option<F
 /// task, and the panic hook has reported it; the others still want to be woken.
 pub(crate) fn wake_all(wakers: impl IntoIterator<Item = Waker>) {
     for waker in wakers {
-        contained(|| waker.wake());
-    }
-}
-
-/// Does something with a waker, which is foreign code, and lets no panic of it get out.
-pub(crate) fn contained(act: impl FnOnce()) {
-    if cfg!(loom) {
-        // What loom has to say comes as a panic.
-        return act();
-    }
-    let done = catch_unwind(AssertUnwindSafe(act));
-    // What it panicked with is foreign code, too; what even its drop panics with is leaked.
-    if let Err(again) = done.or_else(|panic| catch_unwind(AssertUnwindSafe(|| drop(panic)))) {
-        mem::forget(again);
+        drop(contain(|| waker.wake()));
     }
 }

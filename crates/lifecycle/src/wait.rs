@@ -18,9 +18,9 @@ use std::{
 use pin_project_lite::pin_project;
 
 use crate::{
-    park::{block_on, wake_all},
+    park::{self, wake_all},
     sync::{Mutex, MutexGuard},
-    time::{Deadline, Timer},
+    time::{Alarm, Deadline, Timer},
 };
 
 /// Wakes all who wait: ring it after the change that they wait for.
@@ -143,7 +143,7 @@ impl<W: Watch> Wait<W> {
     ///
     /// Never call it on the thread that has to make it true.
     pub fn wait(self) -> W::Seen {
-        block_on(self, None).expect("without a deadline it is waited for")
+        block_on(self)
     }
 
     /// Blocks the calling thread until it is there or `deadline` has passed, in the system's time.
@@ -153,14 +153,14 @@ impl<W: Watch> Wait<W> {
     /// # Errors
     /// [`Elapsed`] when it was still not there at the deadline.
     pub fn wait_by(mut self, deadline: Deadline) -> Result<W::Seen, Elapsed> {
-        let seen = block_on(&mut self, deadline.instant());
+        let seen = park::block_on(&mut self, deadline.instant());
         seen.or_else(|| self.watch.look()).ok_or(Elapsed)
     }
 
     /// The same wait, given up when `timer` reaches `deadline`. The timer is armed only if there is something
     /// to wait for, and a time to give up at.
     pub fn by<T: Timer>(self, timer: T, deadline: Deadline) -> WaitBy<W, T> {
-        WaitBy { wait: self, timer, deadline, sleep: None }
+        WaitBy { wait: self, alarm: Alarm::by(timer, deadline) }
     }
 
     fn stop_listening(&mut self) {
@@ -215,10 +215,8 @@ pin_project! {
     #[must_use = "a wait does nothing unless awaited"]
     pub struct WaitBy<W: Watch, T: Timer> {
         wait: Wait<W>,
-        timer: T,
-        deadline: Deadline,
         #[pin]
-        sleep: Option<T::Sleep>,
+        alarm: Alarm<T>,
     }
 }
 
@@ -226,29 +224,35 @@ impl<W: Watch, T: Timer> Future for WaitBy<W, T> {
     type Output = Result<W::Seen, Elapsed>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let mut this = self.project();
+        let this = self.project();
         if let Poll::Ready(seen) = Pin::new(&mut *this.wait).poll(cx) {
             return Poll::Ready(Ok(seen));
         }
-        let Some(at) = this.deadline.instant() else {
-            return Poll::Pending;
-        };
-        if this.sleep.is_none() {
-            this.sleep.set(Some(this.timer.sleep_until(at)));
-        }
-        let sleep = this.sleep.as_pin_mut().expect("set above");
         // A last look, as the blocking wait takes it: the ring may still be on its way.
-        sleep.poll(cx).map(|()| this.wait.watch.look().ok_or(Elapsed))
+        this.alarm.poll(cx).map(|()| this.wait.watch.look().ok_or(Elapsed))
     }
 }
 
 impl<W: Watch + fmt::Debug, T: Timer> fmt::Debug for WaitBy<W, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("WaitBy")
-            .field("wait", &self.wait)
-            .field("deadline", &self.deadline)
-            .finish_non_exhaustive()
+        f.debug_struct("WaitBy").field("wait", &self.wait).field("alarm", &self.alarm).finish()
     }
+}
+
+/// Blocks the calling thread until `future` has ended, which it polls here.
+///
+/// Never call it on the thread that has to bring it to its end.
+pub fn block_on<F: Future>(future: F) -> F::Output {
+    park::block_on(future, None).expect("without a deadline it is waited for")
+}
+
+/// The same until `deadline`, in the system's time. What is ready at the first look is seen even when the deadline
+/// has passed.
+///
+/// # Errors
+/// [`Elapsed`] when it had not ended at the deadline.
+pub fn block_on_by<F: Future>(future: F, deadline: Deadline) -> Result<F::Output, Elapsed> {
+    park::block_on(future, deadline.instant()).ok_or(Elapsed)
 }
 
 /// The deadline came first.

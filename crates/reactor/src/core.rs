@@ -16,11 +16,11 @@ use std::{
 use ebbtide_lifecycle::{
     Balance, Book, Entry, Outcome,
     blame::{Activity, Straggler, Stragglers},
+    contain,
     time::{Clock, Participant, Rest, SystemClock, VirtualClock},
 };
 
 use crate::{
-    hook::contain,
     io::{Driver, Limit},
     lease,
     run_queue::RunQueue,
@@ -337,7 +337,7 @@ impl Core {
     /// Wakes whoever is due, and keeps the room.
     pub(crate) fn wake_all(&self, mut due: Vec<Waker>) {
         for waker in due.drain(..) {
-            if contain(|| waker.wake()).is_none() {
+            if contain(|| waker.wake()).is_err() {
                 self.shared.stats.panic();
             }
         }

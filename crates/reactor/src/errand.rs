@@ -3,9 +3,10 @@
 
 use std::ptr::NonNull;
 
+use ebbtide_lifecycle::contain;
+
 use crate::{
     core::Core,
-    hook::contain,
     inbox::{Door, Kind, Link},
     shared::Shared,
 };
@@ -55,7 +56,7 @@ impl<F: FnOnce(&Core) + Send + 'static> Errand<F> {
         // SAFETY: this is the `run` of its own kind, and the run queue has given it to us.
         let errand = *unsafe { Self::unbox(link) };
         // It may drop a waker, which is foreign code.
-        if contain(|| (errand.act)(core)).is_none() {
+        if contain(|| (errand.act)(core)).is_err() {
             core.shared().stats.panic();
         }
     }
@@ -63,6 +64,6 @@ impl<F: FnOnce(&Core) + Send + 'static> Errand<F> {
     unsafe fn discard(link: NonNull<Link>) {
         // SAFETY: as in `run`.
         let errand = unsafe { Self::unbox(link) };
-        contain(|| drop(errand));
+        drop(contain(|| drop(errand)));
     }
 }

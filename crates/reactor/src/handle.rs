@@ -169,8 +169,12 @@ impl Handle {
         self.shared.now()
     }
 
-    /// Sleeps for `duration` by the loop's clock, wherever it is awaited.
+    /// Sleeps for `duration` by the loop's clock, wherever it is awaited. On the loop itself it reads no clock: see
+    /// [`sleep`](crate::sleep()).
     pub fn sleep(&self, duration: Duration) -> Sleep {
+        if Core::current().is_some_and(|core| Arc::ptr_eq(core.shared(), &self.shared)) {
+            return crate::sleep(duration);
+        }
         Sleep::at(self.now().checked_add(duration), Some(Lease::of_handle(&self.shared)))
     }
 
@@ -264,6 +268,11 @@ impl Timer for Handle {
 
     fn sleep_until(&self, at: Instant) -> Sleep {
         Self::sleep_until(self, at)
+    }
+
+    #[inline]
+    fn sleep(&self, duration: Duration) -> Option<Sleep> {
+        Some(Self::sleep(self, duration))
     }
 }
 

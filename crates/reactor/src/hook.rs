@@ -1,14 +1,8 @@
 //! What is told of panics that no handle is there to get.
 
-use std::{
-    any::Any,
-    fmt,
-    panic::{AssertUnwindSafe, catch_unwind},
-};
+use std::fmt;
 
-use ebbtide_lifecycle::blame::Origin;
-
-use crate::task::panic_message;
+use ebbtide_lifecycle::{Panicked, blame::Origin, contain};
 
 /// A panic that the loop caught, and that no [`Task`](crate::Task) handle is there to get.
 #[derive(Clone, Copy)]
@@ -19,7 +13,7 @@ pub struct PanicReport<'a> {
     /// Where the work was submitted, and what it is called.
     pub origin: &'a Origin,
     /// What it panicked with.
-    pub panic: &'a (dyn Any + Send),
+    pub panic: &'a Panicked,
 }
 
 impl fmt::Debug for PanicReport<'_> {
@@ -30,7 +24,7 @@ impl fmt::Debug for PanicReport<'_> {
 
 impl fmt::Display for PanicReport<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let message = panic_message(self.panic);
+        let message = self.panic.message();
         write!(f, "work of loop {:?} submitted at {} panicked: {message}", self.loop_name, self.origin)
     }
 }
@@ -45,27 +39,8 @@ impl PanicHook {
 
     /// A hook that panics itself is reported by std's own, and by nobody else.
     pub(crate) fn call(&self, report: &PanicReport<'_>) {
-        contain(|| (self.0)(report));
+        drop(contain(|| (self.0)(report)));
     }
-}
-
-/// How often a panic may lead to another one, in the drop of what it panicked with, before that is leaked.
-const PANICS_IN_A_ROW_MAX: usize = 8;
-
-/// Does `act`, which is foreign code, and lets no panic of it get out, nor of what it panicked with.
-pub(crate) fn contain<T>(act: impl FnOnce() -> T) -> Option<T> {
-    let mut payload = match catch_unwind(AssertUnwindSafe(act)) {
-        Ok(done) => return Some(done),
-        Err(payload) => payload,
-    };
-    for _ in 0..PANICS_IN_A_ROW_MAX {
-        match catch_unwind(AssertUnwindSafe(|| drop(payload))) {
-            Ok(()) => return None,
-            Err(again) => payload = again,
-        }
-    }
-    std::mem::forget(payload);
-    None
 }
 
 impl Default for PanicHook {

@@ -15,14 +15,15 @@ use std::{
 };
 
 use ebbtide_lifecycle::{
-    Ledger, Lifecycle, Trigger,
+    Ledger, Lifecycle, Panicked, Trigger,
     blame::{Activity, Origin, Straggler},
+    contain,
     time::{Clock, SystemClock, VirtualClock},
 };
 
 use crate::{
     core::Core,
-    hook::{PanicHook, PanicReport, contain},
+    hook::{PanicHook, PanicReport},
     inbox::{Door, Inbox, Kind, Link, Wake as WakeUp},
     io::Driver,
     lease::Leases,
@@ -238,8 +239,8 @@ impl Shared {
 
     /// A panic that has been counted, and that nobody is there to be handed to any more.
     pub(crate) fn report(&self, origin: Origin, panic: Box<dyn Any + Send>) {
-        self.hook.call(&PanicReport { loop_name: &self.name, origin: &origin, panic: &*panic });
-        contain(|| drop(panic));
+        let panic = &Panicked::new(panic);
+        self.hook.call(&PanicReport { loop_name: &self.name, origin: &origin, panic });
     }
 
     /// Whether this is the loop's thread, turning it or not.
@@ -304,7 +305,7 @@ impl Shared {
             driver.end(&mut due);
         }
         for waker in due {
-            contain(|| waker.wake());
+            drop(contain(|| waker.wake()));
         }
     }
 

@@ -3,15 +3,21 @@
 //! Everything that depends on time takes a [`Clock`] or a [`Timer`], or is given an `Instant`. So a test puts a
 //! [`VirtualClock`] in place of the real one and does not sleep.
 
+mod alarm;
 mod deadline;
 mod sleepers;
 mod system;
 mod thread_timer;
 mod virtual_clock;
 
-use std::{future::Future, sync::Arc, time::Instant};
+use std::{
+    future::Future,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 pub use self::{
+    alarm::Alarm,
     deadline::Deadline,
     system::SystemClock,
     thread_timer::{ThreadSleep, ThreadTimer},
@@ -31,6 +37,14 @@ pub trait Timer: Clock {
 
     /// A sleep that ends at `at`. One in the past ends at its first poll.
     fn sleep_until(&self, at: Instant) -> Self::Sleep;
+
+    /// A sleep that ends when `duration` has passed, never before. None if that is beyond the range of an
+    /// `Instant`: then it would never end.
+    ///
+    /// A timer that can count from a reading of the clock that it makes in any case does so here.
+    fn sleep(&self, duration: Duration) -> Option<Self::Sleep> {
+        self.now().checked_add(duration).map(|at| self.sleep_until(at))
+    }
 }
 
 impl<C: Clock + ?Sized> Clock for &C {
@@ -45,6 +59,10 @@ impl<T: Timer + ?Sized> Timer for &T {
     fn sleep_until(&self, at: Instant) -> T::Sleep {
         T::sleep_until(self, at)
     }
+
+    fn sleep(&self, duration: Duration) -> Option<T::Sleep> {
+        T::sleep(self, duration)
+    }
 }
 
 impl<C: Clock + ?Sized> Clock for Arc<C> {
@@ -58,5 +76,9 @@ impl<T: Timer + ?Sized> Timer for Arc<T> {
 
     fn sleep_until(&self, at: Instant) -> T::Sleep {
         T::sleep_until(self, at)
+    }
+
+    fn sleep(&self, duration: Duration) -> Option<T::Sleep> {
+        T::sleep(self, duration)
     }
 }

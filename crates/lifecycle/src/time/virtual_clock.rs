@@ -33,7 +33,10 @@ use super::{
     Clock, SystemClock, Timer,
     sleepers::{Sleepers, Ticket},
 };
-use crate::park::{Signal, contained, wake_all};
+use crate::{
+    panicked::contain,
+    park::{Signal, wake_all},
+};
 
 /// Virtual time. A clone is another handle to the same clock.
 ///
@@ -371,6 +374,6 @@ impl Drop for VirtualSleep {
 /// Has them look again.
 fn ask_again(participants: &[Arc<Waker>]) {
     for waker in participants {
-        contained(|| waker.wake_by_ref());
+        drop(contain(|| waker.wake_by_ref()));
     }
 }

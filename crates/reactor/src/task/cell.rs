@@ -13,7 +13,7 @@ use std::{
     task::{Context, Poll},
 };
 
-use ebbtide_lifecycle::Outcome;
+use ebbtide_lifecycle::{Outcome, Panicked, contain};
 
 use super::{
     JoinError,
@@ -23,7 +23,6 @@ use super::{
 };
 use crate::{
     core::Core,
-    hook::contain,
     inbox::{Kind, Link},
     lease::Lease,
     shared::Shared,
@@ -216,7 +215,7 @@ impl<F: Future, N: Name> TaskCell<F, N> {
         // SAFETY: the caller may touch the stage.
         let output = match mem::replace(unsafe { Self::stage(task) }, Stage::Empty) {
             Stage::Output(Ok(output)) => Ok(output),
-            Stage::Output(Err(panic)) => Err(JoinError::Panicked(panic)),
+            Stage::Output(Err(panic)) => Err(JoinError::Panicked(Panicked::new(panic))),
             Stage::Empty => Err(JoinError::Cancelled),
             Stage::Future(_) => unreachable!("a task that is done has no future"),
         };
@@ -241,7 +240,7 @@ impl<F: Future, N: Name> TaskCell<F, N> {
         debug_assert!(matches!(unsafe { Self::stage(task) }, Stage::Empty), "a freed task is empty");
         // It may be there still if the handle went while its task ended. It is foreign code.
         if let Some(joiner) = task.take_joiner() {
-            contain(|| drop(joiner));
+            drop(contain(|| drop(joiner)));
         }
         // SAFETY: the header is there; what is read out is not used in place any more, nor dropped with it.
         let lease = ManuallyDrop::into_inner(unsafe { ptr::read(&task.header().lease) });

@@ -33,12 +33,11 @@ use std::{
     task::{Context, Poll, Waker},
 };
 
-use ebbtide_lifecycle::{Outcome, blame::Origin};
+use ebbtide_lifecycle::{Outcome, blame::Origin, contain};
 
 use super::{JoinError, roll::Place};
 use crate::{
     core::Core,
-    hook::contain,
     inbox::{Door, Kind, Link},
     lease::Lease,
     shared::Shared,
@@ -294,7 +293,7 @@ impl TaskRef {
         if before & WAITING != 0 {
             // SAFETY: `DONE` was set by us and `WAITING` was there: the slot is the loop's from now on.
             let joiner = unsafe { (*self.header().joiner.get()).take() };
-            if contain(|| joiner.map(Waker::wake)).is_none() {
+            if contain(|| joiner.map(Waker::wake)).is_err() {
                 core.shared().stats.panic();
             }
         }

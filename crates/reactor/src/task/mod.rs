@@ -24,6 +24,8 @@ use std::{
     task::{Context, Poll},
 };
 
+use ebbtide_lifecycle::Panicked;
+
 pub(crate) use self::{
     cell::{Name, new, take_back},
     depot::Depot,
@@ -101,7 +103,7 @@ pub enum JoinError {
     /// It was cancelled, or its loop stopped before it ended.
     Cancelled,
     /// It panicked, with this.
-    Panicked(Box<dyn Any + Send>),
+    Panicked(Panicked),
 }
 
 impl JoinError {
@@ -123,23 +125,17 @@ impl JoinError {
     /// Gives the error back if it was cancelled.
     pub fn try_into_panic(self) -> Result<Box<dyn Any + Send>, Self> {
         match self {
-            Self::Panicked(panic) => Ok(panic),
+            Self::Panicked(panic) => Ok(panic.into_payload()),
             Self::Cancelled => Err(self),
         }
     }
-}
-
-/// The text of a panic, where it has one.
-pub(crate) fn panic_message(panic: &(dyn Any + Send)) -> &str {
-    let text = panic.downcast_ref::<&str>().copied();
-    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no message")
 }
 
 impl fmt::Debug for JoinError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Cancelled => f.write_str("Cancelled"),
-            Self::Panicked(panic) => f.debug_tuple("Panicked").field(&panic_message(&**panic)).finish(),
+            Self::Panicked(panic) => panic.fmt(f),
         }
     }
 }
@@ -148,7 +144,7 @@ impl fmt::Display for JoinError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Cancelled => f.write_str("the task was cancelled before it ended"),
-            Self::Panicked(panic) => write!(f, "the task panicked: {}", panic_message(&**panic)),
+            Self::Panicked(panic) => write!(f, "the task panicked: {}", panic.message()),
         }
     }
 }
