@@ -156,9 +156,10 @@ impl Inbox {
             // it lives.
             let link = unsafe { link.as_ref() };
             link.next.store(ptr::with_exposed_provenance_mut(word & !MARKS), Ordering::Relaxed);
-            // Release: the link and all that it leads to, to the loop that takes it out.
+            // Release: the link and all that it leads to, to the loop that takes it out. Acquire: how a loop that sleeps
+            // is to be woken, from `open` and `arm`.
             let next = address | (word & MARKS & !ARMED);
-            match self.word.compare_exchange_weak(word, next, Ordering::Release, Ordering::Relaxed) {
+            match self.word.compare_exchange_weak(word, next, Ordering::AcqRel, Ordering::Relaxed) {
                 Ok(_) if word & ARMED != 0 => return Ok(Wake::Needed),
                 Ok(_) => return Ok(Wake::Needless),
                 Err(seen) => word = seen,
@@ -191,10 +192,9 @@ impl Inbox {
     #[must_use]
     pub fn arm(&self) -> bool {
         let word = self.word.load(Ordering::Relaxed);
-        // Relaxed: whoever clears the mark publishes with its own exchange; the loop publishes nothing by
-        // sleeping.
+        // Release: where the loop sleeps, to whoever is told to wake it.
         word & !MARKS == 0
-            && self.word.compare_exchange(word, word | ARMED, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+            && self.word.compare_exchange(word, word | ARMED, Ordering::Release, Ordering::Relaxed).is_ok()
     }
 
     /// Says that the loop is awake. For the loop alone.

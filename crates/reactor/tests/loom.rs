@@ -204,6 +204,38 @@ fn two_posters_wake_a_loop_that_goes_to_sleep() {
     });
 }
 
+/// Who is told to wake a loop must know how: the loop's thread, its driver.
+fn whoever_is_to_wake_a_loop_sees(starts_open: bool) {
+    model(3, move || {
+        let (inbox, set_up) = (Arc::new(Inbox::new(!starts_open)), Arc::new(AtomicBool::new(false)));
+        let poster = thread::spawn({
+            let (inbox, set_up) = (inbox.clone(), set_up.clone());
+            move || {
+                if let Ok(Wake::Needed) = post(&inbox, Door::Outer, 1) {
+                    assert!(set_up.load(Ordering::Relaxed), "accepted, told to wake, and does not see how");
+                }
+            }
+        });
+        set_up.store(true, Ordering::Relaxed);
+        if !starts_open {
+            assert!(inbox.open());
+        }
+        let _armed = inbox.arm();
+        poster.join().unwrap();
+        take(&inbox);
+    });
+}
+
+#[test]
+fn whoever_is_to_wake_a_loop_that_starts_sees_its_thread() {
+    whoever_is_to_wake_a_loop_sees(false);
+}
+
+#[test]
+fn whoever_is_to_wake_a_loop_sees_where_it_sleeps() {
+    whoever_is_to_wake_a_loop_sees(true);
+}
+
 #[test]
 fn a_wake_up_that_a_dead_inbox_refuses_is_told() {
     model(3, || {

@@ -413,7 +413,7 @@ where
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         // Tried first: it may have nothing to do with what there is room for, and does not with sockets.
         match (&self.io).flush() {
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {
                 self.poll_with(Direction::Write, Slot::Polled, cx, &mut |mut io: &T| io.flush())
             }
             flushed => Poll::Ready(flushed),

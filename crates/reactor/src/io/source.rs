@@ -13,7 +13,7 @@
 //! The tick is what makes clearing safe: readiness that came while the operation ran is not wiped out with what
 //! the operation has seen.
 
-use std::{mem, task::Waker};
+use std::task::Waker;
 
 use slab::Slab;
 
@@ -227,15 +227,13 @@ impl Source {
         let waker = waker.clone();
         let mut waiters = lock(self.waiters(direction));
         let room = waiters.room(slot);
-        let mut unneeded = room.replace(waker);
+        let replaced = room.replace(waker);
         // What was announced before we took the lock is seen here; what comes after finds the waker.
         let seen = self.look();
-        if seen.is_ready(direction) {
-            unneeded = mem::take(room).or(unneeded);
-        }
+        let taken_back = if seen.is_ready(direction) { room.take() } else { None };
         drop(waiters);
-        // It is foreign code.
-        drop(unneeded);
+        // They are foreign code, their drop too.
+        drop((replaced, taken_back));
         if seen.0 & ENDED != 0 {
             Parked::Ended
         } else if seen.is_ready(direction) {

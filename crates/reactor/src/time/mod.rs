@@ -27,9 +27,9 @@ pub fn now() -> Instant {
 ///
 /// On a loop it reads no clock: it is counted from the loop's next reading, at the end of the turn. So a task
 /// that keeps its loop busy for a while makes the sleeps of that turn as much longer. Sleeps of one length end
-/// in the order in which they were made. Where the very time matters, say it with [`sleep_until`]. Where four
-/// or more are due within an eighth of a millisecond, they are looked at together, a third of a millisecond
-/// late at most.
+/// in the order in which they were made. [`sleep_until`] counts from the time that it is given. Of either kind: where
+/// four or more are due within an eighth of a millisecond, they are looked at together, a third of a millisecond late
+/// at most.
 ///
 /// For work on a loop: see [`Sleep`].
 pub fn sleep(duration: Duration) -> Sleep {

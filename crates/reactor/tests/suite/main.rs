@@ -6,6 +6,7 @@
 mod afterlife;
 mod component;
 mod fairness;
+mod foreign;
 mod interop;
 mod io;
 mod nested;
