@@ -35,6 +35,7 @@ impl Tally {
     ///
     /// # Errors
     /// Refuses all of them once it is closed.
+    #[inline]
     pub fn admit(&mut self, n: u64) -> Result<(), Refusal> {
         if self.closed {
             return Err(self.refuse(Refusal::Closed, n));
@@ -48,6 +49,7 @@ impl Tally {
     ///
     /// # Errors
     /// Refuses all of them once work was given up on.
+    #[inline]
     pub fn admit_from_inside(&mut self, n: u64) -> Result<(), Refusal> {
         if self.abandoned {
             return Err(self.refuse(Refusal::Closed, n));
@@ -58,6 +60,7 @@ impl Tally {
 
     /// Counts `n` pieces of work in that cannot be refused. What comes after work was given up on is given up on,
     /// too.
+    #[inline]
     pub fn take_in(&mut self, n: u64) {
         self.book.add(Entry::Accepted, n);
         self.in_flight += n;

@@ -1,0 +1,215 @@
+//! The threads of a lane: who there is, who sleeps, and who is to be woken next.
+//!
+//! **Nobody sleeps while there is something that nobody runs**: neither in the queue nor in another one's share.
+
+use std::{
+    collections::VecDeque,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use ebbtide_lifecycle::Outcome;
+use slab::Slab;
+
+use crate::{
+    queue::Entry,
+    sync::{
+        Mutex, lock,
+        thread::{JoinHandle, Thread},
+    },
+    work::Tag,
+};
+
+pub(crate) struct Crew {
+    members: Slab<Member>,
+    /// Those who sleep, the last to lie down at the end: he is woken first, because his cache is warmest.
+    asleep: Vec<usize>,
+    /// Somebody has been woken and has not looked into the queue yet. He wakes the next if there is more than he
+    /// takes; until then nobody else is woken. That is how a burst of jobs wakes no herd.
+    summoned: bool,
+    /// Somebody has nothing to do and does not sleep yet: he needs no waking, only to be beckoned.
+    lingering: bool,
+    /// How many have been hired and have not begun.
+    starting: usize,
+    kind: Kind,
+}
+
+/// How many threads there are.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Kind {
+    /// So many, always.
+    Fixed(usize),
+    /// One at least, and as many as there are jobs up to `max`. One more than the first leaves after it has slept for
+    /// `keep_alive`.
+    Elastic { max: usize, keep_alive: Duration },
+}
+
+#[derive(Default)]
+pub(crate) struct Member {
+    /// There once it has begun.
+    thread: Option<Thread>,
+    /// To be joined when the pool ends.
+    pub(crate) handle: Option<JoinHandle<()>>,
+    pub(crate) desk: Arc<Mutex<Desk>>,
+}
+
+/// What a thread has taken and not brought back. Its own, but for those who ask, and for those who have nothing to do and
+/// help it. Locked after the pool's own lock, or alone.
+#[derive(Default)]
+pub(crate) struct Desk {
+    /// What it runs, and since when.
+    pub(crate) running: Option<(Tag, Instant)>,
+    /// What it runs next.
+    pub(crate) share: VecDeque<Entry>,
+    /// How what it ran has ended, until that is booked.
+    pub(crate) ended: Vec<Outcome>,
+}
+
+impl Crew {
+    pub(crate) fn new(kind: Kind) -> Self {
+        Self {
+            members: Slab::new(),
+            asleep: Vec::new(),
+            summoned: false,
+            lingering: false,
+            starting: 0,
+            kind,
+        }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.members.len()
+    }
+
+    pub(crate) fn asleep(&self) -> usize {
+        self.asleep.len()
+    }
+
+    pub(crate) fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    /// Makes a place for a thread that is about to be started, and gives its number and its desk.
+    pub(crate) fn hire(&mut self) -> (usize, Arc<Mutex<Desk>>) {
+        self.starting += 1;
+        let entry = self.members.vacant_entry();
+        let (number, member) = (entry.key(), Member::default());
+        let desk = member.desk.clone();
+        entry.insert(member);
+        (number, desk)
+    }
+
+    /// Takes a thread off the list that leaves, or that could not be started.
+    pub(crate) fn dismiss(&mut self, number: usize) {
+        if self.members.try_remove(number).is_some_and(|member| member.thread.is_none()) {
+            self.starting -= 1;
+        }
+    }
+
+    pub(crate) fn member(&mut self, number: usize) -> Option<&mut Member> {
+        self.members.get_mut(number)
+    }
+
+    pub(crate) fn members(&self) -> impl Iterator<Item = (usize, &Member)> {
+        self.members.iter()
+    }
+
+    pub(crate) fn take_handles(&mut self) -> Vec<JoinHandle<()>> {
+        self.members.iter_mut().filter_map(|(_, member)| member.handle.take()).collect()
+    }
+
+    /// The thread has begun.
+    pub(crate) fn begins(&mut self, number: usize, thread: Thread) -> Kind {
+        if let Some(member) = self.members.get_mut(number) {
+            member.thread = Some(thread);
+            self.starting -= 1;
+        }
+        self.kind
+    }
+
+    /// The thread goes to sleep.
+    pub(crate) fn sleeps(&mut self, number: usize) {
+        self.asleep.push(number);
+    }
+
+    /// Whether nobody has woken the thread.
+    pub(crate) fn is_asleep(&self, number: usize) -> bool {
+        self.asleep.contains(&number)
+    }
+
+    /// The thread has woken by itself.
+    pub(crate) fn rises(&mut self, number: usize) {
+        self.asleep.retain(|asleep| *asleep != number);
+    }
+
+    /// Whoever was woken has looked into the queue.
+    #[inline]
+    pub(crate) fn has_looked(&mut self) {
+        self.summoned = false;
+    }
+
+    /// Whether the thread may stay awake for a while with nothing to do: one does, of those that are always there.
+    pub(crate) fn may_linger(&mut self) -> bool {
+        let may = !self.lingering && matches!(self.kind, Kind::Fixed(_));
+        self.lingering |= may;
+        may
+    }
+
+    /// Whoever stayed awake looks into the queue.
+    pub(crate) fn ends_lingering(&mut self) {
+        self.lingering = false;
+    }
+
+    /// Takes over some of what others have taken and not begun. Gives whether there is more.
+    pub(crate) fn help_others(&self, own: &mut VecDeque<Entry>, number: usize) -> bool {
+        for (_, member) in self.members.iter().filter(|(other, _)| *other != number) {
+            let share = &mut lock(&member.desk).share;
+            if !share.is_empty() {
+                own.extend(share.drain(share.len() / 2..));
+                return !share.is_empty();
+            }
+        }
+        false
+    }
+
+    /// Who is to be woken because there is something in the queue.
+    #[inline]
+    pub(crate) fn summon(&mut self) -> Option<Call> {
+        if self.lingering {
+            return Some(Call::Beckon);
+        }
+        // On an elastic lane each job has a thread of its own, and none waits for another one to look first.
+        if self.summoned && matches!(self.kind, Kind::Fixed(_)) {
+            return None;
+        }
+        let number = self.asleep.pop()?;
+        self.summoned = true;
+        self.members.get(number)?.thread.clone().map(Call::Wake)
+    }
+
+    /// Wakes all.
+    pub(crate) fn summon_all(&mut self) -> Vec<Call> {
+        let members = &self.members;
+        let wake = |number| members.get(number)?.thread.clone().map(Call::Wake);
+        self.asleep.drain(..).filter_map(wake).chain(self.lingering.then_some(Call::Beckon)).collect()
+    }
+
+    /// Whether one more thread is to be started for `queued` jobs: on an elastic lane where nobody sleeps, and more
+    /// are queued than threads have been started and not begun.
+    pub(crate) fn wants_one_more(&self, queued: usize) -> bool {
+        match self.kind {
+            Kind::Fixed(_) => false,
+            Kind::Elastic { max, .. } => {
+                self.asleep.is_empty() && queued > self.starting && self.members.len() < max
+            }
+        }
+    }
+}
+
+/// How to call a thread to the queue.
+pub(crate) enum Call {
+    /// It sleeps.
+    Wake(Thread),
+    /// It lingers.
+    Beckon,
+}

@@ -1,0 +1,208 @@
+//! One job: its closure, its result and who waits for it, behind one lock.
+
+use std::{
+    ops::Range,
+    task::{Context, Poll, Waker},
+};
+
+use ebbtide_lifecycle::{Outcome, Panicked, Refusal, contain};
+
+use crate::{
+    error::OffloadError,
+    sync::{AtomicBool, Mutex, MutexGuard, Ordering, lock},
+    work::{Hook, Lost, Stage, Tag, Work, wake},
+};
+
+/// What becomes of a job that has not begun when its waiter goes. One that has begun runs to its end in any case.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OnDrop {
+    /// It is not run.
+    #[default]
+    Withdraw,
+    /// It is run all the same, and its result discarded.
+    Run,
+}
+
+/// The waiter's side of a job, whatever its closure is.
+pub(crate) trait Awaited<T>: Work {
+    fn poll(&self, cx: &mut Context<'_>) -> Poll<Result<T, OffloadError>>;
+
+    /// Whether the result is there.
+    fn is_ready(&self) -> bool;
+
+    /// The waiter goes.
+    fn leave(&self, on_drop: OnDrop);
+}
+
+pub(crate) struct Job<F, T> {
+    tag: Tag,
+    /// Set under the lock, read by the job itself without it.
+    waiter_gone: AtomicBool,
+    /// There is a result, or was. Set under the lock; a hint to those who do not hold it.
+    ended: AtomicBool,
+    desk: Mutex<Desk<F, T>>,
+}
+
+struct Desk<F, T> {
+    stage: Stage<F>,
+    /// There once it has ended, until it is taken.
+    result: Option<Result<T, OffloadError>>,
+    waker: Option<Waker>,
+}
+
+impl<F, T> Job<F, T>
+where
+    F: FnOnce() -> T + Send,
+    T: Send,
+{
+    pub(crate) fn new(tag: Tag, f: F) -> Self {
+        let desk = Desk { stage: Stage::Unstarted(f), result: None, waker: None };
+        let (waiter_gone, ended) = (AtomicBool::new(false), AtomicBool::new(false));
+        Self { tag, waiter_gone, ended, desk: Mutex::new(desk) }
+    }
+
+    /// The closure of a job that was not accepted.
+    pub(crate) fn take_closure(&self) -> Option<F> {
+        let mut desk = lock(&self.desk);
+        desk.stage.begin(Stage::Begun)
+    }
+
+    /// Runs `f`, which was taken out, stores the result and wakes whoever waits.
+    fn finish(&self, f: F, before_each: Option<&Hook>) -> Outcome {
+        let result = call(f, before_each);
+        let failed = result.is_err();
+        let desk = lock(&self.desk);
+        if self.waiter_has_gone() {
+            drop(desk);
+            drop(contain(|| drop(result)));
+            return if failed { Outcome::Failed } else { Outcome::Late };
+        }
+        self.tell(desk, result.map_err(OffloadError::Panicked));
+        if failed { Outcome::Failed } else { Outcome::Completed }
+    }
+}
+
+impl<F, T> Job<F, T> {
+    /// Stores the result and wakes whoever waits.
+    fn tell(&self, mut desk: MutexGuard<'_, Desk<F, T>>, result: Result<T, OffloadError>) {
+        desk.result = Some(result);
+        self.ended.store(true, Ordering::Relaxed);
+        let waker = desk.waker.take();
+        drop(desk);
+        wake(waker);
+    }
+
+    fn take_result(&self) -> Option<Result<T, OffloadError>> {
+        // Before it has ended there is nothing to lock for.
+        if self.ended.load(Ordering::Relaxed) { lock(&self.desk).result.take() } else { None }
+    }
+}
+
+/// Calls a job, and the hook before it.
+pub(crate) fn call<T>(f: impl FnOnce() -> T, before_each: Option<&Hook>) -> Result<T, Panicked> {
+    contain(|| {
+        if let Some(hook) = before_each {
+            hook();
+        }
+        f()
+    })
+}
+
+impl<F, T> Work for Job<F, T>
+where
+    F: FnOnce() -> T + Send,
+    T: Send,
+{
+    fn tag(&self) -> &Tag {
+        &self.tag
+    }
+
+    fn waiter_has_gone(&self) -> bool {
+        self.waiter_gone.load(Ordering::Relaxed)
+    }
+
+    fn run(&self, _: Range<usize>, before_each: Option<&Hook>, ended: &mut Vec<Outcome>) {
+        let mut desk = lock(&self.desk);
+        let Some(f) = desk.stage.begin(Stage::Begun) else {
+            return ended.extend(desk.stage.outcome_of_unrun());
+        };
+        drop(desk);
+        ended.push(self.finish(f, before_each));
+    }
+
+    fn run_by_waiter(&self, before_each: Option<&Hook>, ended: &mut Vec<Outcome>) {
+        let mut desk = lock(&self.desk);
+        let counts = desk.stage.is_in_the_pool();
+        let Some(f) = desk.stage.begin(Stage::RunByWaiter) else { return };
+        drop(desk);
+        let outcome = self.finish(f, before_each);
+        ended.extend(counts.then_some(outcome));
+    }
+
+    fn take_out(&self, _: Range<usize>, outcome: Outcome, ended: &mut Vec<Outcome>) {
+        ended.extend(lock(&self.desk).stage.take_out(outcome));
+    }
+
+    fn refuse(&self, _: Range<usize>) {
+        lock(&self.desk).stage.refuse();
+    }
+
+    fn unstarted(&self, _: Range<usize>) -> usize {
+        usize::from(lock(&self.desk).stage.is_unstarted())
+    }
+
+    fn discard(&self, _: Range<usize>, why: Lost) {
+        let mut desk = lock(&self.desk);
+        let Some(f) = desk.stage.discard() else { return };
+        self.tell(desk, Err(why.into()));
+        drop(contain(|| drop(f)));
+    }
+}
+
+impl From<Lost> for OffloadError {
+    fn from(why: Lost) -> Self {
+        match why {
+            Lost::Closed => Self::Refused(Refusal::Closed),
+            Lost::Discarded => Self::Discarded,
+        }
+    }
+}
+
+impl<F, T> Awaited<T> for Job<F, T>
+where
+    F: FnOnce() -> T + Send,
+    T: Send,
+{
+    fn poll(&self, cx: &mut Context<'_>) -> Poll<Result<T, OffloadError>> {
+        if let Some(result) = self.take_result() {
+            return Poll::Ready(result);
+        }
+        // A waker is foreign code, its clone and its drop too: no lock is held meanwhile.
+        let waker = cx.waker().clone();
+        let mut desk = lock(&self.desk);
+        if let Some(result) = desk.result.take() {
+            drop(desk);
+            return Poll::Ready(result);
+        }
+        let before = desk.waker.replace(waker);
+        drop(desk);
+        drop(before);
+        Poll::Pending
+    }
+
+    fn is_ready(&self) -> bool {
+        self.ended.load(Ordering::Relaxed)
+    }
+
+    fn leave(&self, on_drop: OnDrop) {
+        let mut desk = lock(&self.desk);
+        self.waiter_gone.store(true, Ordering::Relaxed);
+        let f = match on_drop {
+            OnDrop::Withdraw => desk.stage.begin(Stage::Withdrawn),
+            OnDrop::Run => None,
+        };
+        let left = (f, desk.result.take(), desk.waker.take());
+        drop(desk);
+        drop(contain(|| drop(left)));
+    }
+}

@@ -1,0 +1,180 @@
+//! The waiter's end of a job.
+
+use std::{
+    fmt,
+    future::Future,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+};
+
+use ebbtide_lifecycle::{
+    time::{Alarm, Deadline, Timer},
+    wait::{block_on, block_on_by},
+};
+use pin_project_lite::pin_project;
+
+use crate::{
+    error::OffloadError,
+    hub::Home,
+    job::{Awaited, OnDrop},
+    worker,
+};
+
+/// The result of a job that is on its way: `.await` it, or block the thread with [`wait`](Offload::wait).
+///
+/// Awaited on a thread of the job's own lane, the job is run right there, unless it has begun: so a job that waits for
+/// another one of its own pool does not wait for itself, not even with one thread.
+///
+/// # Cancel safety
+/// Dropping it withdraws a job that has not begun; one that has begun runs to its end, and its result is discarded. See
+/// [`on_drop`](Offload::on_drop) and [`detach`](Offload::detach) to have it run all the same.
+#[must_use = "dropping it withdraws the job; `detach` lets it run"]
+pub struct Offload<T> {
+    ticket: Ticket<T>,
+    on_drop: OnDrop,
+}
+
+enum Ticket<T> {
+    /// Brought to a pool.
+    Job { job: Arc<dyn Awaited<T>>, home: Home },
+    /// It never was, for this reason.
+    Lost(Option<OffloadError>),
+    /// The result has been taken.
+    Taken,
+}
+
+impl<T> Offload<T> {
+    pub(crate) fn new(job: Arc<dyn Awaited<T>>, home: Home) -> Self {
+        Self { ticket: Ticket::Job { job, home }, on_drop: OnDrop::default() }
+    }
+
+    pub(crate) fn lost(why: OffloadError) -> Self {
+        Self { ticket: Ticket::Lost(Some(why)), on_drop: OnDrop::default() }
+    }
+
+    /// Says what becomes of a job that has not begun when this is dropped.
+    pub fn on_drop(mut self, on_drop: OnDrop) -> Self {
+        self.on_drop = on_drop;
+        self
+    }
+
+    /// Lets the job run with nobody waiting for its result. It counts as late.
+    pub fn detach(self) {
+        drop(self.on_drop(OnDrop::Run));
+    }
+
+    /// Whether the result is there, or it is certain that there will be none.
+    #[must_use]
+    pub fn is_finished(&self) -> bool {
+        match &self.ticket {
+            Ticket::Job { job, .. } => job.is_ready(),
+            Ticket::Lost(_) | Ticket::Taken => true,
+        }
+    }
+}
+
+impl<T> Offload<T> {
+    /// Blocks the calling thread until the job has ended.
+    ///
+    /// # Errors
+    /// As awaiting it.
+    pub fn wait(self) -> Result<T, OffloadError> {
+        block_on(self)
+    }
+
+    /// Blocks the calling thread until the job has ended or `deadline` has passed, in the system's time. Then it is as if
+    /// this had been dropped.
+    ///
+    /// # Errors
+    /// As awaiting it, and [`OffloadError::Elapsed`].
+    pub fn wait_by(self, deadline: Deadline) -> Result<T, OffloadError> {
+        block_on_by(self, deadline).unwrap_or(Err(OffloadError::Elapsed))
+    }
+}
+
+impl<T> Unpin for Offload<T> {}
+
+impl<T> Future for Offload<T> {
+    type Output = Result<T, OffloadError>;
+
+    /// # Panics
+    /// When it is polled after it has given its result.
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let result = match &mut self.ticket {
+            Ticket::Job { job, home } => {
+                worker::run_by_waiter(*home, || job.clone());
+                match job.poll(cx) {
+                    Poll::Ready(result) => result,
+                    Poll::Pending => return Poll::Pending,
+                }
+            }
+            Ticket::Lost(why) => Err(why.take().expect("polled after its end")),
+            Ticket::Taken => panic!("polled after its end"),
+        };
+        self.ticket = Ticket::Taken;
+        Poll::Ready(result)
+    }
+}
+
+impl<T> Drop for Offload<T> {
+    fn drop(&mut self) {
+        if let Ticket::Job { job, .. } = &self.ticket {
+            job.leave(self.on_drop);
+        }
+    }
+}
+
+impl<T> fmt::Debug for Offload<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Offload").field("finished", &self.is_finished()).finish_non_exhaustive()
+    }
+}
+
+pin_project! {
+    /// A job under a deadline; made by [`Lane::offload_with_timeout`](crate::Lane::offload_with_timeout).
+    ///
+    /// Whichever comes first wins: the result, or the deadline; both at the same look, the result. A job that loses is
+    /// dropped as an [`Offload`] is: withdrawn if it has not begun; otherwise it goes on, late.
+    #[must_use = "dropping it withdraws the job"]
+    pub struct OffloadWithTimeout<T, Tm: Timer> {
+        job: Option<Offload<T>>,
+        #[pin]
+        alarm: Alarm<Tm>,
+    }
+}
+
+impl<T, Tm: Timer> OffloadWithTimeout<T, Tm> {
+    /// A job that was brought in time; or none, if the deadline had passed.
+    pub(crate) fn new(job: Option<Offload<T>>, alarm: Alarm<Tm>) -> Self {
+        Self { job, alarm }
+    }
+
+    /// Says what becomes of a job that has not begun when the deadline comes, or this is dropped.
+    pub fn on_drop(mut self, on_drop: OnDrop) -> Self {
+        self.job = self.job.map(|job| job.on_drop(on_drop));
+        self
+    }
+}
+
+impl<T, Tm: Timer> Future for OffloadWithTimeout<T, Tm> {
+    type Output = Result<T, OffloadError>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.project();
+        let Some(job) = this.job else { return Poll::Ready(Err(OffloadError::Elapsed)) };
+        if let Poll::Ready(result) = Pin::new(job).poll(cx) {
+            return Poll::Ready(result);
+        }
+        this.alarm.poll(cx).map(|()| {
+            *this.job = None;
+            Err(OffloadError::Elapsed)
+        })
+    }
+}
+
+impl<T, Tm: Timer> fmt::Debug for OffloadWithTimeout<T, Tm> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OffloadWithTimeout").field("job", &self.job).field("alarm", &self.alarm).finish()
+    }
+}

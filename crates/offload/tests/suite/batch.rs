@@ -1,0 +1,100 @@
+//! Jobs that are brought together.
+
+use std::sync::{Arc, Barrier};
+
+use ebbtide_lifecycle::Refusal;
+use ebbtide_offload::{OffloadError, Pool};
+use futures_lite::future::block_on;
+
+use super::{busy, pool, settled};
+
+#[test]
+fn results_of_a_batch_come_in_the_order_of_its_jobs() {
+    let pool = pool(3);
+    let results = block_on(pool.offload_all((0..1000).map(|n| move || n * 2)));
+    assert!(results.into_iter().map(Result::unwrap).eq((0..1000).map(|n| n * 2)));
+    assert_eq!(settled(&pool).completed, 1000);
+}
+
+#[test]
+fn results_of_a_batch_can_be_taken_as_they_come() {
+    let pool = pool(2);
+    let mut batch = pool.offload_all((0..100).map(|n| move || n));
+    let mut seen = block_on(async {
+        let mut seen = Vec::new();
+        while let Some(finished) = batch.next().await {
+            assert!(!finished.is_empty());
+            seen.extend(finished.into_iter().map(|(place, result)| (place, result.unwrap())));
+        }
+        seen
+    });
+    seen.sort_unstable();
+    assert!(seen.into_iter().eq((0..100).map(|n| (n, n))));
+    assert_eq!(batch.left(), 0);
+    assert!(batch.wait().is_empty(), "all have been taken");
+}
+
+#[test]
+fn one_job_of_a_batch_that_panics_fails_alone() {
+    let pool = pool(1);
+    let results = pool.offload_all((0..3).map(|n| move || assert_ne!(n, 1, "not one"))).wait();
+    assert!(results[0].is_ok() && results[2].is_ok());
+    assert!(matches!(&results[1], Err(OffloadError::Panicked(panic)) if panic.message().contains("not one")));
+    assert_eq!(settled(&pool).failed, 1);
+}
+
+#[test]
+fn all_threads_work_on_a_batch() {
+    let pool = pool(3);
+    let meeting = Arc::new(Barrier::new(3));
+    let meet = |_| {
+        let meeting = meeting.clone();
+        move || meeting.wait().is_leader()
+    };
+    let leaders = pool.offload_all((0..3).map(meet)).wait();
+    assert_eq!(leaders.into_iter().filter(|leads| *leads.as_ref().unwrap()).count(), 1);
+}
+
+#[test]
+fn an_empty_batch_is_there_at_once() {
+    let pool = pool(1);
+    assert!(pool.offload_all(Vec::<fn()>::new()).wait().is_empty());
+    assert_eq!(settled(&pool).accepted, 0);
+}
+
+#[test]
+fn o3_a_batch_that_is_dropped_withdraws_what_has_not_begun() {
+    let pool = pool(1);
+    let hold = busy(&pool);
+    drop(pool.offload_all((0..10).map(|_| || unreachable!("withdrawn"))));
+    pool.offload_all((0..10).map(|n| move || n)).detach();
+    drop(hold);
+    let balance = settled(&pool);
+    assert_eq!((balance.accepted, balance.cancelled, balance.late), (21, 10, 10));
+}
+
+#[test]
+fn a_refused_batch_comes_back_or_tells_each_waiter() {
+    let pool = pool(1);
+    pool.close();
+    let refused = pool.cpu().try_offload_all([|| 1, || 2]).unwrap_err();
+    assert_eq!(refused.why, Refusal::Closed);
+    assert_eq!(refused.work.into_iter().map(|job| job()).collect::<Vec<_>>(), [1, 2]);
+    let results = pool.offload_all([|| 1, || 2]).wait();
+    assert_eq!(results.len(), 2);
+    assert!(results.iter().all(|result| matches!(result, Err(OffloadError::Refused(Refusal::Closed)))));
+    assert_eq!(settled(&pool).refused, 4);
+}
+
+#[test]
+fn a_batch_that_is_larger_than_the_queue_runs_when_that_is_empty() {
+    let pool = Pool::builder().cpu_threads(1).cpu_queue(2).start().unwrap();
+    let hold = busy(&pool);
+    let before = pool.offload(|| ());
+    let batch = pool.offload_all((0..10).map(|n| move || n));
+    assert_eq!(pool.stats().cpu.waiting, 10);
+    drop(hold);
+    before.wait().unwrap();
+    assert_eq!(batch.wait().len(), 10);
+    assert_eq!(settled(&pool).completed, 12);
+}

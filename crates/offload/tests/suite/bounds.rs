@@ -1,0 +1,71 @@
+//! Lanes with a limit.
+
+use ebbtide_lifecycle::{Refusal, wait::block_on};
+use ebbtide_offload::{OffloadError, Pool};
+
+use super::{busy, settled};
+
+fn pool_with_room_for(jobs: usize) -> Pool {
+    Pool::builder().cpu_threads(1).cpu_queue(jobs).start().unwrap()
+}
+
+#[test]
+fn o4_a_full_lane_refuses_and_hands_the_job_back() {
+    let pool = pool_with_room_for(1);
+    let hold = busy(&pool);
+    let queued = pool.try_offload(|| 1).unwrap();
+    let refused = pool.try_offload(|| 2).unwrap_err();
+    assert_eq!(refused.why, Refusal::Full);
+    assert_eq!((refused.work)(), 2);
+    drop(hold);
+    assert_eq!(queued.wait().unwrap(), 1);
+    let balance = settled(&pool);
+    assert_eq!((balance.accepted, balance.refused), (2, 1));
+}
+
+#[test]
+fn o4_a_job_waits_for_room_behind_those_that_came_before_it() {
+    let pool = pool_with_room_for(1);
+    let hold = busy(&pool);
+    let (sender, receiver) = std::sync::mpsc::channel();
+    let jobs: Vec<_> = (0..5)
+        .map(|n| {
+            let sender = sender.clone();
+            pool.offload(move || sender.send(n).unwrap())
+        })
+        .collect();
+    assert_eq!((pool.in_flight(), pool.stats().cpu.waiting), (2, 4));
+    assert_eq!(pool.try_offload(|| ()).unwrap_err().why, Refusal::Full);
+    drop((hold, sender));
+    assert_eq!(receiver.into_iter().collect::<Vec<_>>(), [0, 1, 2, 3, 4]);
+    for job in jobs {
+        block_on(job).unwrap();
+    }
+    assert_eq!(settled(&pool).accepted, 6);
+}
+
+#[test]
+fn a_job_that_is_dropped_while_it_waits_for_room_is_not_run() {
+    let pool = pool_with_room_for(1);
+    let hold = busy(&pool);
+    let queued = pool.offload(|| 1);
+    drop(pool.offload(|| unreachable!("withdrawn")));
+    let behind = pool.offload(|| 3);
+    drop(hold);
+    assert_eq!((queued.wait().unwrap(), behind.wait().unwrap()), (1, 3));
+    settled(&pool);
+}
+
+#[test]
+fn a_job_that_waits_for_room_is_refused_when_the_pool_closes() {
+    let pool = pool_with_room_for(1);
+    let hold = busy(&pool);
+    let queued = pool.offload(|| 1);
+    let waits = pool.offload(|| 2);
+    pool.close();
+    assert!(matches!(waits.wait(), Err(OffloadError::Refused(Refusal::Closed))));
+    drop(hold);
+    assert_eq!(queued.wait().unwrap(), 1);
+    let balance = settled(&pool);
+    assert_eq!((balance.accepted, balance.completed, balance.refused), (2, 2, 1));
+}

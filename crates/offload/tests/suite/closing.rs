@@ -1,0 +1,142 @@
+//! Closing, waiting for the end, and dropping.
+
+use std::{sync::mpsc, thread, time::Duration};
+
+use ebbtide_lifecycle::{
+    Component, Refusal,
+    time::{Deadline, SystemClock},
+};
+use ebbtide_offload::{OffloadError, Pool};
+use futures_lite::future::{block_on, poll_once};
+
+use super::{busy, pool, settled};
+
+#[test]
+fn o2_wait_idle_returns_when_nothing_is_in_flight_and_not_before() {
+    let pool = pool(2);
+    pool.wait_idle().wait();
+    let hold = busy(&pool);
+    let mut idle = pool.wait_idle();
+    assert!(block_on(poll_once(&mut idle)).is_none());
+    let soon = Deadline::after(SystemClock, Duration::from_millis(2));
+    pool.wait_idle().wait_by(soon).unwrap_err();
+    let job = pool.blocking().offload(|| 5);
+    drop(hold);
+    block_on(idle);
+    assert!(job.is_finished(), "its result was stored before");
+    assert_eq!(pool.in_flight(), 0);
+}
+
+#[test]
+fn a_closed_pool_runs_what_it_has_accepted_and_refuses_the_rest() {
+    let pool = pool(1);
+    let hold = busy(&pool);
+    let accepted = pool.offload(|| 1);
+    assert!(pool.close() && !pool.close() && pool.is_closed());
+    let refused = pool.try_offload(|| 2).unwrap_err();
+    assert_eq!((refused.why, (refused.work)()), (Refusal::Closed, 2));
+    assert!(matches!(pool.offload(|| 3).wait(), Err(OffloadError::Refused(Refusal::Closed))));
+    drop(hold);
+    assert_eq!(accepted.wait().unwrap(), 1);
+    let balance = settled(&pool);
+    assert_eq!((balance.completed, balance.refused), (2, 2));
+}
+
+#[test]
+fn o5_jobs_that_have_not_begun_are_handed_back_as_values() {
+    let pool = pool(1);
+    let hold = busy(&pool);
+    let (run, dropped, gone) = (pool.offload(|| 1), pool.offload(|| 2), pool.offload(|| 3));
+    let batch = pool.cpu().named("batch").offload_all([|| 4, || 5]);
+    drop(gone);
+    let mut unstarted = pool.close_and_hand_back();
+    assert_eq!(unstarted.iter().map(|job| job.jobs()).collect::<Vec<_>>(), [1, 1, 2]);
+    let last = unstarted.pop().unwrap();
+    assert_eq!(last.origin().name(), Some("batch"));
+    drop(unstarted.pop());
+    assert!(!run.is_finished());
+    unstarted.pop().unwrap().run();
+    last.run();
+    assert_eq!(run.wait().unwrap(), 1);
+    assert!(matches!(dropped.wait(), Err(OffloadError::Discarded)));
+    assert_eq!(batch.wait().into_iter().map(Result::unwrap).collect::<Vec<_>>(), [4, 5]);
+    drop(hold);
+    let balance = settled(&pool);
+    assert_eq!((balance.completed, balance.handed_back, balance.cancelled), (1, 4, 1));
+}
+
+#[test]
+fn a_job_that_was_handed_back_may_be_run_by_a_job_that_waits_for_it() {
+    let pool = pool(1);
+    let (inside, (begun, begins), (closed, closes)) = (pool.clone(), mpsc::channel(), mpsc::channel());
+    let outer = pool.offload(move || {
+        let inner = inside.offload(|| 1);
+        begun.send(()).unwrap();
+        closes.recv().unwrap();
+        inner.wait().unwrap()
+    });
+    begins.recv().unwrap();
+    let unstarted = pool.close_and_hand_back();
+    closed.send(()).unwrap();
+    let balance = settled(&pool);
+    assert_eq!((balance.completed, balance.handed_back), (1, 1));
+    assert_eq!((outer.wait().unwrap(), unstarted[0].jobs()), (1, 0));
+}
+
+#[test]
+fn a_pool_that_is_dropped_runs_what_it_has_accepted_and_ends_its_threads() {
+    let (sender, receiver) = mpsc::channel();
+    let pool = pool(2);
+    let ledger = pool.ledger();
+    for n in 0..100 {
+        let sender = sender.clone();
+        pool.offload(move || sender.send(n).unwrap()).detach();
+    }
+    drop((pool, sender));
+    assert_eq!(receiver.try_iter().count(), 100, "all have run when the drop returns");
+    ledger.balance(0).check().unwrap();
+}
+
+#[test]
+fn a_pool_may_be_dropped_on_its_own_thread() {
+    let pool = pool(1);
+    let (sender, receiver) = mpsc::channel();
+    let (hold, last) = (busy(&pool), pool.clone());
+    pool.offload(move || {
+        drop(last);
+        sender.send(()).unwrap();
+    })
+    .detach();
+    let ledger = pool.ledger();
+    thread::spawn(move || drop(pool)).join().unwrap();
+    drop(hold);
+    receiver.recv().unwrap();
+    while !ledger.balance(0).is_balanced() {
+        thread::yield_now();
+    }
+}
+
+#[test]
+fn work_inside_may_bring_more_while_the_pool_closes() {
+    let pool = pool(1);
+    let (hold, inside) = (busy(&pool), pool.clone());
+    let job = pool.offload(move || inside.offload(|| 7).wait().unwrap());
+    pool.close();
+    drop(hold);
+    assert_eq!(job.wait().unwrap(), 7);
+    assert_eq!(settled(&pool).completed, 3);
+}
+
+#[test]
+fn who_is_still_there_is_named_with_place_and_thread() {
+    let pool = Pool::builder().name("rank").cpu_threads(1).start().unwrap();
+    let hold = busy(&pool);
+    let queued = pool.cpu().named("behind").offload(|| ());
+    let report = pool.stragglers().to_string();
+    assert!(report.contains("\"busy\" at ") && report.contains("rank-cpu-0"), "{report}");
+    assert!(report.contains("\"behind\" at ") && report.contains("closing.rs"), "{report}");
+    drop(hold);
+    queued.wait().unwrap();
+    pool.wait_idle().wait();
+    assert_eq!(pool.stragglers().len(), 0);
+}

@@ -1,0 +1,102 @@
+//! Jobs that wait for jobs of their own pool.
+
+use ebbtide_lifecycle::Component;
+use ebbtide_offload::Pool;
+use futures_lite::future::block_on;
+
+use super::{busy, pool, settled};
+
+#[test]
+fn a_job_may_wait_for_another_on_a_pool_of_one_thread() {
+    let pool = pool(1);
+    let inside = pool.clone();
+    let job = pool.offload(move || {
+        let blocking = inside.offload(|| 1).wait().unwrap();
+        let awaited = block_on(inside.offload(|| 2)).unwrap();
+        let batch: Vec<_> = inside.offload_all((3..5).map(|n| move || n)).wait();
+        blocking + awaited + batch.into_iter().map(Result::unwrap).sum::<i32>()
+    });
+    assert_eq!(job.wait().unwrap(), 10);
+    assert_eq!(settled(&pool).completed, 5);
+}
+
+#[test]
+fn jobs_may_be_nested_deeply() {
+    fn nest(pool: &Pool, depth: usize) -> usize {
+        let inside = pool.clone();
+        let below = move || if depth == 0 { 0 } else { 1 + nest(&inside, depth - 1) };
+        pool.offload(below).wait().unwrap()
+    }
+    let pool = pool(2);
+    assert_eq!(nest(&pool, 50), 50);
+    assert_eq!(settled(&pool).completed, 51);
+}
+
+#[test]
+fn a_job_that_waits_for_room_may_be_waited_for_on_its_own_pool() {
+    let pool = Pool::builder().cpu_threads(1).cpu_queue(1).start().unwrap();
+    let hold = busy(&pool);
+    let inside = pool.clone();
+    let outer = pool.offload(move || {
+        let jobs: Vec<_> = (0..5).map(|n| inside.offload(move || n)).collect();
+        jobs.into_iter().rev().map(|job| job.wait().unwrap()).sum::<i32>()
+    });
+    let waits = pool.offload(|| 7);
+    drop(hold);
+    assert_eq!((outer.wait().unwrap(), waits.wait().unwrap()), (10, 7));
+    let balance = settled(&pool);
+    assert_eq!((balance.accepted, balance.completed), (8, 8));
+}
+
+#[test]
+fn a_nested_job_that_panics_fails_alone() {
+    let pool = pool(1);
+    let inside = pool.clone();
+    let job = pool.offload(move || inside.offload(|| panic!("inside")).wait().is_err());
+    assert!(job.wait().unwrap());
+    let balance = settled(&pool);
+    assert_eq!((balance.completed, balance.failed), (1, 1));
+}
+
+#[test]
+fn a_nested_job_that_another_thread_runs_is_waited_for() {
+    let pool = pool(2);
+    let (begun, begins) = std::sync::mpsc::channel();
+    let (release, held) = std::sync::mpsc::channel::<()>();
+    let inside = pool.clone();
+    let outer = pool.offload(move || {
+        let inner = inside.offload(move || {
+            begun.send(()).unwrap();
+            let _ = held.recv();
+            9
+        });
+        begins.recv().unwrap();
+        drop(release);
+        inner.wait().unwrap()
+    });
+    assert_eq!(outer.wait().unwrap(), 9);
+    settled(&pool);
+    assert_eq!(pool.balance().completed, 2);
+}
+
+#[test]
+fn a_job_may_wait_for_one_of_the_other_lane() {
+    let pool = pool(1);
+    let inside = pool.clone();
+    let job = pool.offload(move || {
+        let inner = inside.clone();
+        inside.blocking().offload(move || inner.offload(|| 1).wait_by(soon()).is_err()).wait().unwrap()
+    });
+    assert!(
+        job.wait().unwrap(),
+        "the one CPU thread waits for the blocking one, which waits for it: it gives up"
+    );
+    settled(&pool);
+}
+
+fn soon() -> ebbtide_lifecycle::time::Deadline {
+    ebbtide_lifecycle::time::Deadline::after(
+        ebbtide_lifecycle::time::SystemClock,
+        std::time::Duration::from_millis(20),
+    )
+}
