@@ -90,8 +90,8 @@ impl Builder {
     }
 
     /// The pool lives in virtual time, which stands still while a job is in flight; for tests.
-    pub fn clock(mut self, clock: VirtualClock) -> Self {
-        self.time = Time::Virtual(clock);
+    pub fn clock(mut self, clock: &VirtualClock) -> Self {
+        self.time = Time::Virtual(clock.clone());
         self
     }
 

@@ -82,7 +82,7 @@ fn at_the_deadline_of_a_stop_waiters_of_unstarted_jobs_are_told_and_what_runs_is
 #[test]
 fn a_pool_in_virtual_time_stops_in_virtual_time() {
     let clock = VirtualClock::new();
-    let pool = Arc::new(Pool::builder().cpu_threads(1).clock(clock.clone()).start().unwrap());
+    let pool = Arc::new(Pool::builder().cpu_threads(1).clock(&clock).start().unwrap());
     let job = pool.offload(|| 1);
     let stopping = pool.stop(Deadline::after(&clock, Duration::from_secs(3600)), &Reason::requested("test"));
     let Stopping::Future(stop) = stopping else { panic!("it takes no thread") };

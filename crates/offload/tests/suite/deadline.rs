@@ -85,7 +85,7 @@ fn a_real_deadline_ends_a_real_wait() {
 #[test]
 fn virtual_time_stands_still_while_a_job_is_in_flight() {
     let clock = VirtualClock::new();
-    let pool = Pool::builder().cpu_threads(1).clock(clock.clone()).start().unwrap();
+    let pool = Pool::builder().cpu_threads(1).clock(&clock).start().unwrap();
     let (start, deadline) = (clock.now(), Deadline::after(&clock, MINUTE));
     let other = clock.clone();
     let job = pool.offload_with_timeout(&clock, deadline, move || {

@@ -1,0 +1,14 @@
+//! The lock of what is model-checked: std's in the product, loom's under `--cfg loom`.
+
+use std::sync::PoisonError;
+
+#[cfg(not(loom))]
+pub(crate) use std::sync::{Mutex, MutexGuard};
+
+#[cfg(loom)]
+pub(crate) use loom::sync::{Mutex, MutexGuard};
+
+/// Locks a mutex. What is kept under one here is never left half done by a panic.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
