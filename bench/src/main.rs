@@ -3,6 +3,9 @@
 mod contest;
 mod lifecycle;
 mod r#loop;
+mod offload;
+mod peers;
+mod timeout;
 
 use std::{env, fs, process::ExitCode};
 
@@ -35,6 +38,8 @@ fn main() -> ExitCode {
     let tables: Option<Vec<Table>> = match area {
         "lifecycle" => Some(lifecycle::run()),
         "loop" => r#loop::run(None),
+        "offload" => Some(offload::run()),
+        "timeout" => Some(timeout::run()),
         _ => area.strip_prefix("loop/").and_then(|part| r#loop::run(Some(part))),
     };
     let Some(tables) = tables else {

@@ -5,7 +5,7 @@ use std::{process::Command, time::Duration};
 use crate::{
     mutants,
     shell::{cargo, crates, package, root, run as shell, timed},
-    soak::soak,
+    soak::{soak_loop, soak_timeouts},
     tidy,
 };
 
@@ -18,6 +18,9 @@ struct Step {
 
 /// Long enough for some thousand loops.
 const SOAK_SECONDS: u32 = 3;
+
+/// Some thousand requests.
+const SOAK_RUNS: u32 = 3;
 
 /// In this order: what fails most often and fastest comes first.
 const STEPS: &[Step] = &[
@@ -114,7 +117,8 @@ fn doc() -> Result<(), String> {
 }
 
 fn short_soak() -> Result<(), String> {
-    soak("loop", SOAK_SECONDS)
+    soak_loop(SOAK_SECONDS)?;
+    soak_timeouts(SOAK_RUNS)
 }
 
 fn loom() -> Result<(), String> {

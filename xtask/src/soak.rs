@@ -1,27 +1,39 @@
-//! `cargo xtask soak AREA --seconds N`: work without end, counted by those who bring it and by those who take it.
+//! `cargo xtask soak AREA`: work without end, counted by those who bring it and by those who take it.
+
+use std::process::Command;
 
 use crate::shell::{cargo, run as shell};
 
-/// What there is to soak, and the package whose example `soak` does it.
-const AREAS: &[(&str, &str)] = &[("loop", "ebbtide-reactor")];
+/// What there is to soak, and the package whose example `soak` does it. For how long says `--seconds` of the loop, and the
+/// environment of the others, which their own text explains.
+const AREAS: &[(&str, &str)] = &[("loop", "ebbtide-reactor"), ("timeout", "ebbtide-timeout")];
 
 const SECONDS: u32 = 60;
 
 pub(crate) fn run(args: &[&str]) -> Result<(), String> {
     match args {
-        [area] => soak(area, SECONDS),
-        [area, "--seconds", seconds] => {
-            let seconds = seconds.parse().map_err(|_| format!("{seconds:?} is not a number of seconds"))?;
-            soak(area, seconds)
+        ["loop"] => soak_loop(SECONDS),
+        ["loop", "--seconds", seconds] => {
+            soak_loop(seconds.parse().map_err(|_| format!("{seconds:?} is not a number of seconds"))?)
         }
-        _ => Err(format!("soak AREA [--seconds N], with an area of: {}", names())),
+        ["timeout"] => shell(&mut example("timeout")?),
+        _ => Err(format!("soak loop [--seconds N], or soak AREA, with an area of: {}", names())),
     }
 }
 
-pub(crate) fn soak(area: &str, seconds: u32) -> Result<(), String> {
+pub(crate) fn soak_loop(seconds: u32) -> Result<(), String> {
+    shell(example("loop")?.args(["--", &seconds.to_string()]))
+}
+
+/// A few runs of each scenario.
+pub(crate) fn soak_timeouts(runs: u32) -> Result<(), String> {
+    shell(example("timeout")?.env("RUNS", runs.to_string()))
+}
+
+fn example(area: &str) -> Result<Command, String> {
     let found = AREAS.iter().find(|(name, _)| *name == area);
     let (_, package) = found.ok_or_else(|| format!("there is no area {area:?}; there are: {}", names()))?;
-    shell(&mut cargo(&format!("run --release --package {package} --example soak -- {seconds}")))
+    Ok(cargo(&format!("run --release --package {package} --example soak")))
 }
 
 fn names() -> String {

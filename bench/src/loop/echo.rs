@@ -20,8 +20,10 @@ use futures_lite::{AsyncReadExt, AsyncWriteExt};
 use monoio::io::{AsyncReadRent, AsyncWriteRentExt};
 use rustix::event::epoll;
 
-use super::peers::{Tokio, monoio};
-use crate::contest::{Contestant, Table, contest, time};
+use crate::{
+    contest::{Contestant, Table, contest, time},
+    peers::{Tokio, monoio},
+};
 
 pub(super) fn run() -> Vec<Table> {
     [requests()].into_iter().chain(instructions()).collect()

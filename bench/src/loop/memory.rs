@@ -5,11 +5,11 @@ use std::{env, fs, future::pending, process::Command, time::Duration};
 use async_executor::LocalExecutor;
 use ebbtide_reactor::Runtime;
 
-use super::{
+use super::tasks::yield_once;
+use crate::{
+    contest::{Contestant, Table, measure},
     peers::{Tokio, monoio},
-    tasks::yield_once,
 };
-use crate::contest::{Contestant, Table, measure};
 
 const TASKS: usize = 100_000;
 const FAR: Duration = Duration::from_secs(3600);

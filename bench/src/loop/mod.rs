@@ -3,7 +3,6 @@
 mod echo;
 mod floor;
 mod memory;
-mod peers;
 mod posts;
 mod reply;
 mod tasks;

@@ -12,8 +12,11 @@ use async_executor::LocalExecutor;
 use ebbtide_lifecycle::time::{Clock, SystemClock};
 use ebbtide_reactor::EventLoop;
 
-use super::{floor::Floor, peers::Tokio};
-use crate::contest::{Contestant, Table, contest};
+use super::floor::Floor;
+use crate::{
+    contest::{Contestant, Table, contest},
+    peers::Tokio,
+};
 
 pub(super) fn run() -> Vec<Table> {
     vec![posts("post boxed closures, 1 thread", 1), posts("post boxed closures, 2 threads", 2)]

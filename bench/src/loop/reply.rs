@@ -15,8 +15,8 @@ use ebbtide_lifecycle::time::{Clock, SystemClock};
 use ebbtide_reactor::EventLoop;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
-use super::{floor::Floor, peers::Tokio};
-use crate::contest::Table;
+use super::floor::Floor;
+use crate::{contest::Table, peers::Tokio};
 
 type Job = Box<dyn FnOnce() + Send>;
 

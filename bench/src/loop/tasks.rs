@@ -12,8 +12,10 @@ use async_executor::LocalExecutor;
 use ebbtide_lifecycle::time::{Clock, SystemClock};
 use ebbtide_reactor::Runtime;
 
-use super::peers::{Tokio, monoio};
-use crate::contest::{Contestant, Table, contest, time};
+use crate::{
+    contest::{Contestant, Table, contest, time},
+    peers::{Tokio, monoio},
+};
 
 pub(super) fn run() -> Vec<Table> {
     vec![self_wakes(), ring_wakes(), spawn_and_join_many(), spawn_and_await_one()]

@@ -17,8 +17,11 @@ use rustix::{
     time::{ClockId, Timespec, clock_gettime},
 };
 
-use super::{peers::Tokio, tasks::yield_once};
-use crate::contest::{Contestant, Table, contest, measure, time};
+use super::tasks::yield_once;
+use crate::{
+    contest::{Contestant, Table, contest, measure, time},
+    peers::Tokio,
+};
 
 pub(super) fn run() -> Vec<Table> {
     let mut tables = vec![

@@ -78,10 +78,15 @@ impl<F: Future, T: Timer> Future for Timeout<F, T> {
                 return Poll::Pending;
             }
         }
-        // What it panics with, if its drop does, is std's hook to tell: the deadline has passed all the same.
-        drop(contain(|| this.future.set(None)));
+        cancel(this.future);
         Poll::Ready(Err(Elapsed))
     }
+}
+
+/// Drops a future that is too late. If its drop panics, std's hook has told of it: the deadline has passed all the same.
+#[cold]
+fn cancel<F>(mut future: Pin<&mut Option<F>>) {
+    drop(contain(|| future.set(None)));
 }
 
 impl<F, T: Timer> fmt::Debug for Timeout<F, T> {

@@ -33,17 +33,20 @@ enum Limit {
 
 impl<T: Timer> Alarm<T> {
     /// Goes off at `deadline`.
+    #[inline]
     pub fn by(timer: T, deadline: Deadline) -> Self {
         Self { timer, limit: Limit::By(deadline), sleep: None }
     }
 
     /// Goes off when `duration` has passed since its first poll.
+    #[inline]
     pub fn within(timer: T, duration: Duration) -> Self {
         Self { timer, limit: Limit::Within(duration), sleep: None }
     }
 
     /// Whether there is no time at all: its deadline has come already, or its duration is zero. Reads the clock
     /// only for a deadline.
+    #[inline]
     pub fn is_due(&self) -> bool {
         match self.limit {
             Limit::By(deadline) => deadline.instant().is_some_and(|at| self.timer.now() >= at),
@@ -60,7 +63,6 @@ impl<T: Timer> Alarm<T> {
 impl<T: Timer> Future for Alarm<T> {
     type Output = ();
 
-    #[inline]
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let mut this = self.project();
         if this.sleep.is_none() {

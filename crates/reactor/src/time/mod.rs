@@ -32,6 +32,7 @@ pub fn now() -> Instant {
 /// at most.
 ///
 /// For work on a loop: see [`Sleep`].
+#[inline]
 pub fn sleep(duration: Duration) -> Sleep {
     Sleep::after(duration)
 }
