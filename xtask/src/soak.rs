@@ -4,8 +4,8 @@ use std::process::Command;
 
 use crate::shell::{cargo, run as shell};
 
-/// What there is to soak, and the package whose example `soak` does it. For how long says `--seconds` of the loop, and the
-/// environment of the others, which their own text explains.
+/// What there is to soak, and the package whose example `soak` does it. For how long says `--seconds` of the
+/// loop, and the environment of the others, which their own text explains.
 const AREAS: &[(&str, &str)] = &[("loop", "ebbtide-reactor"), ("timeout", "ebbtide-timeout")];
 
 const SECONDS: u32 = 60;

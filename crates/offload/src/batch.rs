@@ -24,11 +24,11 @@ use crate::{
 /// The result of one of the jobs, with its place in the batch.
 pub type Finished<T> = (usize, Result<T, OffloadError>);
 
-/// The results of jobs that were brought together, on their way: `.await` it for all of them, in the order of the jobs;
-/// or take them [as they come](Batch::next).
+/// The results of jobs that were brought together, on their way: `.await` it for all of them, in the order of
+/// the jobs; or take them [as they come](Batch::next).
 ///
-/// Dropping it withdraws those that have not begun, as an [`Offload`](crate::Offload) does; on a thread of their own lane
-/// they are run by whoever awaits them, too.
+/// Dropping it withdraws those that have not begun, as an [`Offload`](crate::Offload) does; on a thread of
+/// their own lane they are run by whoever awaits them, too.
 #[must_use = "dropping it withdraws the jobs; `detach` lets them run"]
 pub struct Batch<T> {
     parts: Option<(Arc<dyn Parts<T>>, Home)>,
@@ -61,8 +61,8 @@ impl<T> Batch<T> {
         drop(self.on_drop(OnDrop::Run));
     }
 
-    /// The results that have come since the last call, at least one, each with its place in the batch; none once all have
-    /// been taken.
+    /// The results that have come since the last call, at least one, each with its place in the batch; none
+    /// once all have been taken.
     ///
     /// # Cancel safety
     /// Dropping the future loses no result.

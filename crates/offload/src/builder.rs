@@ -12,8 +12,8 @@ use crate::{
     work::Hook,
 };
 
-/// How many threads the blocking lane may have, unless told otherwise. More than that many threads that wait hurt more
-/// than they help.
+/// How many threads the blocking lane may have, unless told otherwise. More than that many threads that wait
+/// hurt more than they help.
 const BLOCKING_THREADS: usize = 512;
 
 /// How long a thread of the blocking lane stays with nothing to do, unless told otherwise.
@@ -82,8 +82,8 @@ impl Builder {
         self
     }
 
-    /// Called before each job, on its thread: to clear what an earlier job has left in thread-locals, say. If it panics,
-    /// the job is not run, and fails with that panic.
+    /// Called before each job, on its thread: to clear what an earlier job has left in thread-locals, say. If
+    /// it panics, the job is not run, and fails with that panic.
     pub fn before_each(mut self, hook: impl Fn() + Send + Sync + 'static) -> Self {
         self.before_each = Some(Box::new(hook));
         self

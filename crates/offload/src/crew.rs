@@ -53,8 +53,8 @@ pub(crate) struct Member {
     pub(crate) desk: Arc<Mutex<Desk>>,
 }
 
-/// What a thread has taken and not brought back. Its own, but for those who ask, and for those who have nothing to do and
-/// help it. Locked after the pool's own lock, or alone.
+/// What a thread has taken and not brought back. Its own, but for those who ask, and for those who have nothing
+/// to do and help it. Locked after the pool's own lock, or alone.
 #[derive(Default)]
 pub(crate) struct Desk {
     /// What it runs, and since when.

@@ -12,8 +12,8 @@ pub enum OffloadError {
     Panicked(Panicked),
     /// The pool did not take it: it has not run, and will not.
     Refused(Refusal),
-    /// It was accepted, and never run: a stop came to its deadline, or whoever was [handed it back](crate::Unstarted) let
-    /// it go.
+    /// It was accepted, and never run: a stop came to its deadline, or whoever was [handed it
+    /// back](crate::Unstarted) let it go.
     Discarded,
     /// Its deadline came first. What had begun goes on, and its result is discarded.
     Elapsed,

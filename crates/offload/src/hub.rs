@@ -5,7 +5,7 @@
 
 use std::{
     collections::VecDeque,
-    fmt, iter, mem,
+    iter, mem,
     sync::{Arc, atomic::AtomicU64},
     time::Instant,
 };
@@ -14,11 +14,12 @@ use ebbtide_lifecycle::{
     Outcome, Refusal, Tally,
     blame::{Activity, Straggler, Stragglers},
     time::{Clock, Hold, SystemClock, VirtualClock},
-    wait::{Bell, Wait, Watch},
+    wait::{Bell, Wait},
 };
 
 use crate::{
     crew::{Call, Crew, Desk, Kind},
+    idle::{Drained, Idle},
     queue::{Entry, Queue},
     sync::{AtomicBool, Mutex, MutexGuard, Ordering, lock},
     work::{Hook, Lost, Work},
@@ -30,7 +31,7 @@ pub(crate) struct Hub {
     id: u64,
     state: Mutex<State>,
     /// Rung when nothing is in flight any more, if somebody has announced that he waits for that.
-    settled: Bell,
+    pub(crate) settled: Bell,
     /// For the thread of each lane that lingers: there is something in the queue.
     pub(crate) beckoned: [AtomicBool; 2],
     pub(crate) time: Time,
@@ -77,7 +78,7 @@ pub(crate) struct State {
     pub(crate) tally: Tally,
     lanes: [LaneState; 2],
     /// Somebody waits until nothing is in flight.
-    is_waited_for: bool,
+    pub(crate) is_waited_for: bool,
     /// Closed, and nothing is in flight: the threads end.
     pub(crate) has_ended: bool,
     /// There while something is in flight, in virtual time.
@@ -232,8 +233,8 @@ impl Hub {
         }
     }
 
-    /// Accepts work that waits for room, and that its waiter is about to run on a thread of the pool. Gives it back if that
-    /// is too late.
+    /// Accepts work that waits for room, and that its waiter is about to run on a thread of the pool. Gives it
+    /// back if that is too late.
     pub(crate) fn accept_for_waiter(&self, which: Which, work: &Arc<dyn Work>) -> Result<(), Entry> {
         let mut state = self.lock();
         let Some(entry) = state.lane(which).queue.take_out_of_waiting(work) else { return Ok(()) };
@@ -284,7 +285,8 @@ impl Hub {
         }
     }
 
-    /// Takes what a thread is to run next, and has another one woken if there is more. Gives whether there is something.
+    /// Takes what a thread is to run next, and has another one woken if there is more. Gives whether there is
+    /// something.
     #[inline]
     pub(crate) fn take_share(
         &self,
@@ -428,8 +430,8 @@ impl Hub {
         }
     }
 
-    /// Who is in flight. What is abandoned and goes on is among them. Of a job in the queue it tells for how long the queue
-    /// has not moved: when each came is not kept.
+    /// Who is in flight. What is abandoned and goes on is among them. Of a job in the queue it tells for how
+    /// long the queue has not moved: when each came is not kept.
     pub(crate) fn stragglers(&self) -> Stragglers {
         let now = self.time.now();
         let age = |since: Instant| now.saturating_duration_since(since);
@@ -457,59 +459,10 @@ impl Hub {
     }
 
     pub(crate) fn wait_idle(self: &Arc<Self>) -> Wait<Idle> {
-        Wait::new(Idle { hub: self.clone() })
+        Wait::new(Idle::new(self.clone()))
     }
 
     pub(crate) fn wait_drained(self: &Arc<Self>) -> Wait<Drained> {
-        Wait::new(Drained { hub: self.clone() })
-    }
-}
-
-/// What [`Pool::wait_idle`](crate::Pool::wait_idle) waits for.
-pub struct Idle {
-    hub: Arc<Hub>,
-}
-
-impl Watch for Idle {
-    type Seen = ();
-
-    fn look(&self) -> Option<()> {
-        (self.hub.lock_up_to_date().tally.outstanding() == 0).then_some(())
-    }
-
-    fn bell(&self) -> &Bell {
-        &self.hub.settled
-    }
-
-    fn announce(&self) {
-        self.hub.lock().is_waited_for = true;
-    }
-}
-
-impl fmt::Debug for Idle {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Idle").finish_non_exhaustive()
-    }
-}
-
-/// Waits until the pool is closed and nothing is in flight that was not given up on.
-pub(crate) struct Drained {
-    hub: Arc<Hub>,
-}
-
-impl Watch for Drained {
-    type Seen = ();
-
-    fn look(&self) -> Option<()> {
-        let state = self.hub.lock_up_to_date();
-        (state.tally.is_closed() && state.tally.in_flight() == 0).then_some(())
-    }
-
-    fn bell(&self) -> &Bell {
-        &self.hub.settled
-    }
-
-    fn announce(&self) {
-        self.hub.lock().is_waited_for = true;
+        Wait::new(Drained::new(self.clone()))
     }
 }

@@ -39,8 +39,9 @@ impl<'p> Lane<'p> {
 
     /// Brings a job, which begins as soon as a thread is free, whether it is awaited or not.
     ///
-    /// If the lane has a limit and is full, the job waits for room, behind those that came before it. On a closed pool it is
-    /// dropped, and awaiting gives [`OffloadError::Refused`]; use [`try_offload`](Lane::try_offload) to have it back.
+    /// If the lane has a limit and is full, the job waits for room, behind those that came before it. On a
+    /// closed pool it is dropped, and awaiting gives [`OffloadError::Refused`]; use
+    /// [`try_offload`](Lane::try_offload) to have it back.
     #[track_caller]
     pub fn offload<F, T>(&self, f: F) -> Offload<T>
     where
@@ -77,12 +78,13 @@ impl<'p> Lane<'p> {
         }
     }
 
-    /// Brings several jobs at once: one step for the queue, one thread woken, which wakes the next, and results that come
-    /// back many at a time. A thread takes a share of them at a time, up to 32, so that one that takes long may hold up the
-    /// few behind it in its share.
+    /// Brings several jobs at once: one step for the queue, one thread woken, which wakes the next, and results
+    /// that come back many at a time. A thread takes a share of them at a time, up to 32, so that one that
+    /// takes long may hold up the few behind it in its share.
     ///
-    /// If the lane has a limit, they wait until there is room for all of them; or, if they are more than that, until the line
-    /// is empty. On a closed pool they are dropped, and each result is [`OffloadError::Refused`].
+    /// If the lane has a limit, they wait until there is room for all of them; or, if they are more than that,
+    /// until the line is empty. On a closed pool they are dropped, and each result is
+    /// [`OffloadError::Refused`].
     #[track_caller]
     pub fn offload_all<F, T>(&self, jobs: impl IntoIterator<Item = F>) -> Batch<T>
     where
@@ -124,9 +126,9 @@ impl<'p> Lane<'p> {
         Ok(Batch::new(jobs, len, self.hub.home(self.which)))
     }
 
-    /// Brings a job that is given up on at `deadline`: then awaiting it gives [`OffloadError::Elapsed`]. If it has begun by
-    /// then, it runs to its end, and its result is discarded and counted as late; if not, it is withdrawn. At a deadline that
-    /// has passed it is not brought at all.
+    /// Brings a job that is given up on at `deadline`: then awaiting it gives [`OffloadError::Elapsed`]. If it
+    /// has begun by then, it runs to its end, and its result is discarded and counted as late; if not, it is
+    /// withdrawn. At a deadline that has passed it is not brought at all.
     #[track_caller]
     pub fn offload_with_timeout<F, T, Tm>(
         &self,

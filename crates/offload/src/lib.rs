@@ -7,6 +7,7 @@ mod builder;
 mod crew;
 mod error;
 mod hub;
+mod idle;
 mod job;
 mod lane;
 mod offload;
@@ -22,7 +23,7 @@ pub use self::{
     batch::{Batch, Finished},
     builder::Builder,
     error::{OffloadError, StartError},
-    hub::Idle,
+    idle::Idle,
     job::OnDrop,
     lane::Lane,
     offload::{Offload, OffloadWithTimeout},

@@ -23,12 +23,12 @@ use crate::{
 
 /// The result of a job that is on its way: `.await` it, or block the thread with [`wait`](Offload::wait).
 ///
-/// Awaited on a thread of the job's own lane, the job is run right there, unless it has begun: so a job that waits for
-/// another one of its own pool does not wait for itself, not even with one thread.
+/// Awaited on a thread of the job's own lane, the job is run right there, unless it has begun: so a job that
+/// waits for another one of its own pool does not wait for itself, not even with one thread.
 ///
 /// # Cancel safety
-/// Dropping it withdraws a job that has not begun; one that has begun runs to its end, and its result is discarded. See
-/// [`on_drop`](Offload::on_drop) and [`detach`](Offload::detach) to have it run all the same.
+/// Dropping it withdraws a job that has not begun; one that has begun runs to its end, and its result is
+/// discarded. See [`on_drop`](Offload::on_drop) and [`detach`](Offload::detach) to have it run all the same.
 #[must_use = "dropping it withdraws the job; `detach` lets it run"]
 pub struct Offload<T> {
     ticket: Ticket<T>,
@@ -83,8 +83,8 @@ impl<T> Offload<T> {
         block_on(self)
     }
 
-    /// Blocks the calling thread until the job has ended or `deadline` has passed, in the system's time. Then it is as if
-    /// this had been dropped.
+    /// Blocks the calling thread until the job has ended or `deadline` has passed, in the system's time. Then
+    /// it is as if this had been dropped.
     ///
     /// # Errors
     /// As awaiting it, and [`OffloadError::Elapsed`].
@@ -134,8 +134,8 @@ impl<T> fmt::Debug for Offload<T> {
 pin_project! {
     /// A job under a deadline; made by [`Lane::offload_with_timeout`](crate::Lane::offload_with_timeout).
     ///
-    /// Whichever comes first wins: the result, or the deadline; both at the same look, the result. A job that loses is
-    /// dropped as an [`Offload`] is: withdrawn if it has not begun; otherwise it goes on, late.
+    /// Whichever comes first wins: the result, or the deadline; both at the same look, the result. A job that
+    /// loses is dropped as an [`Offload`] is: withdrawn if it has not begun; otherwise it goes on, late.
     #[must_use = "dropping it withdraws the job"]
     pub struct OffloadWithTimeout<T, Tm: Timer> {
         job: Option<Offload<T>>,

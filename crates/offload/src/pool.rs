@@ -14,7 +14,8 @@ use crate::{
     builder::Builder,
     crew::Kind,
     error::StartError,
-    hub::{Hub, Idle, Time, Which},
+    hub::{Hub, Time, Which},
+    idle::Idle,
     lane::Lane,
     offload::{Offload, OffloadWithTimeout},
     stats::Stats,
@@ -23,11 +24,11 @@ use crate::{
     worker,
 };
 
-/// Threads that run jobs, in two lanes: a fixed number for work that keeps a CPU busy, and as many as it takes, up to a
-/// limit, for work that blocks. A clone is another handle to the same pool.
+/// Threads that run jobs, in two lanes: a fixed number for work that keeps a CPU busy, and as many as it takes,
+/// up to a limit, for work that blocks. A clone is another handle to the same pool.
 ///
-/// Dropping the last handle closes the pool and waits until all accepted jobs have run and its threads have ended; on one
-/// of these threads, or after a [stop](Component::stop) that was overdue, it does not wait.
+/// Dropping the last handle closes the pool and waits until all accepted jobs have run and its threads have
+/// ended; on one of these threads, or after a [stop](Component::stop) that was overdue, it does not wait.
 #[derive(Clone)]
 pub struct Pool {
     owner: Arc<Owner>,
@@ -144,8 +145,8 @@ impl Pool {
         self.cpu().offload_with_timeout(timer, deadline, f)
     }
 
-    /// How many jobs are in flight: accepted, and their end not booked. One that was withdrawn counts until a thread comes
-    /// across it.
+    /// How many jobs are in flight: accepted, and their end not booked. One that was withdrawn counts until a
+    /// thread comes across it.
     #[must_use]
     pub fn in_flight(&self) -> usize {
         self.hub().lock_up_to_date().tally.in_flight() as usize
@@ -159,8 +160,8 @@ impl Pool {
         self.hub().wait_idle()
     }
 
-    /// Lets no job in from outside any more. What was accepted is run, and may bring more. Jobs that wait for room are
-    /// refused. Gives whether it was open until now.
+    /// Lets no job in from outside any more. What was accepted is run, and may bring more. Jobs that wait for
+    /// room are refused. Gives whether it was open until now.
     pub fn close(&self) -> bool {
         self.hub().close()
     }
@@ -192,8 +193,8 @@ impl Pool {
     }
 }
 
-/// Runs all accepted jobs until the deadline. Those that have not begun by then are discarded, and their waiters told;
-/// those that run are abandoned, and named for as long as they go on.
+/// Runs all accepted jobs until the deadline. Those that have not begun by then are discarded, and their
+/// waiters told; those that run are abandoned, and named for as long as they go on.
 impl Component for Pool {
     fn stop(&self, deadline: Deadline, _: &Reason) -> Stopping {
         let hub = self.hub().clone();

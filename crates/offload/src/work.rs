@@ -23,8 +23,8 @@ pub(crate) trait Work: Send + Sync {
     /// Runs all that has not begun on the thread of its waiter. Says of each how it ended.
     fn run_by_waiter(&self, before_each: Option<&Hook>, ended: &mut Vec<Outcome>);
 
-    /// Takes `parts` out of the pool, not run: that is the `outcome` of those that have not begun. Says of each how it ended
-    /// for the pool, as `run` does.
+    /// Takes `parts` out of the pool, not run: that is the `outcome` of those that have not begun. Says of each
+    /// how it ended for the pool, as `run` does.
     fn take_out(&self, parts: Range<usize>, outcome: Outcome, ended: &mut Vec<Outcome>);
 
     /// Sees to it that `parts`, which were not accepted, are not run. They are then [discarded](Work::discard).

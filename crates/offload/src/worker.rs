@@ -39,8 +39,8 @@ pub(crate) fn is_of(hub: &Arc<Hub>) -> bool {
         .unwrap_or(false)
 }
 
-/// Runs work of this thread's own lane, whose result is waited for here, unless it has begun: whoever waits on a thread
-/// of a pool for work of the same pool would wait in vain if he had the last thread.
+/// Runs work of this thread's own lane, whose result is waited for here, unless it has begun: whoever waits on
+/// a thread of a pool for work of the same pool would wait in vain if he had the last thread.
 #[inline]
 pub(crate) fn run_by_waiter(home: Home, work: impl FnOnce() -> Arc<dyn Work>) {
     let own = |post: &Option<(Arc<Hub>, Which)>| {
@@ -158,8 +158,8 @@ impl Worker {
         found
     }
 
-    /// Stays awake until it is beckoned, for as long as it takes to be woken: jobs that follow each other closely then
-    /// cost no waking. Others go first.
+    /// Stays awake until it is beckoned, for as long as it takes to be woken: jobs that follow each other
+    /// closely then cost no waking. Others go first.
     fn linger(&self) {
         let beckoned = &self.hub.beckoned[self.which as usize];
         let until = SystemClock.now() + LINGER;

@@ -1,5 +1,5 @@
-//! Models of the pool, explored by loom: jobs that are brought, dropped and awaited, against threads that run them, sleep and
-//! end, against a close.
+//! Models of the pool, explored by loom: jobs that are brought, dropped and awaited, against threads that run
+//! them, sleep and end, against a close.
 //!
 //! Run by `cargo xtask ci loom`; the mutants that they must catch are listed in `ARCHITECTURE.md`.
 

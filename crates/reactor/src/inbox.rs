@@ -156,8 +156,8 @@ impl Inbox {
             // it lives.
             let link = unsafe { link.as_ref() };
             link.next.store(ptr::with_exposed_provenance_mut(word & !MARKS), Ordering::Relaxed);
-            // Release: the link and all that it leads to, to the loop that takes it out. Acquire: how a loop that sleeps
-            // is to be woken, from `open` and `arm`.
+            // Release: the link and all that it leads to, to the loop that takes it out. Acquire: how a loop
+            // that sleeps is to be woken, from `open` and `arm`.
             let next = address | (word & MARKS & !ARMED);
             match self.word.compare_exchange_weak(word, next, Ordering::AcqRel, Ordering::Relaxed) {
                 Ok(_) if word & ARMED != 0 => return Ok(Wake::Needed),

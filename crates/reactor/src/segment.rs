@@ -1,12 +1,13 @@
 //! Room for posts, one behind the other in segments of the thread that posts.
 //!
-//! A post is allocated on one thread and freed on another, which is what allocators are slowest at, and which scatters
-//! posts over memory. So a thread that posts allocates a segment at a time, and lays its posts into that in turn; the
-//! segment is freed as a whole when the thread has gone on to the next one and all its posts have been taken out.
+//! A post is allocated on one thread and freed on another, which is what allocators are slowest at, and which
+//! scatters posts over memory. So a thread that posts allocates a segment at a time, and lays its posts into
+//! that in turn; the segment is freed as a whole when the thread has gone on to the next one and all its posts
+//! have been taken out.
 //!
-//! So a post that waits long keeps its segment. That of a thread that posts to one loop is full of posts that wait as long;
-//! only a thread that posts much to a quick loop and a little to a busy one pays, with up to a segment for each post that
-//! waits.
+//! So a post that waits long keeps its segment. That of a thread that posts to one loop is full of posts that
+//! wait as long; only a thread that posts much to a quick loop and a little to a busy one pays, with up to a
+//! segment for each post that waits.
 //!
 //! A segment counts what is still to be taken out. As long as its thread fills it, the count is raised so far that it
 //! cannot come to nothing, and filling it counts nothing but in a plain number; that is laid on top when it is full.

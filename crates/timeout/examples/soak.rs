@@ -1,10 +1,10 @@
-//! Requests under deadlines, again and again: those that must time out, and those that mostly succeed; counted by those who
-//! send them and by those who run them.
+//! Requests under deadlines, again and again: those that must time out, and those that mostly succeed; counted
+//! by those who send them and by those who run them.
 //!
-//! Run by `cargo xtask soak timeout`. Each run has a loop, a pool and runners of its own. A request is an async step, whose
-//! loser goes on as a late runner, and a CPU step, whose loser runs to its end in the pool; both under the request's deadline
-//! and a timeout of their own. At the end of a run everything is drained, every book has to balance, and nothing may be left
-//! of what the requests held.
+//! Run by `cargo xtask soak timeout`. Each run has a loop, a pool and runners of its own. A request is an async
+//! step, whose loser goes on as a late runner, and a CPU step, whose loser runs to its end in the pool; both
+//! under the request's deadline and a timeout of their own. At the end of a run everything is drained, every
+//! book has to balance, and nothing may be left of what the requests held.
 //!
 //! | variable | unless told otherwise | what it says |
 //! |---|---|---|
@@ -181,7 +181,8 @@ fn one_run(scenario: Scenario, run: u64, requests: u64, concurrency: u64) -> Res
     let runners = Runners::new(&handle, handle.clone())?;
     let counts = Arc::new(Counts::default());
 
-    // Half of the senders live on the loop, half on threads of their own: their timeouts meet their work across threads.
+    // Half of the senders live on the loop, half on threads of their own: their timeouts meet their work across
+    // threads.
     let next = Arc::new(AtomicU64::new(0));
     let sender = || {
         let request = Request {

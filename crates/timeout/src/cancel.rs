@@ -17,8 +17,9 @@ use pin_project_lite::pin_project;
 
 /// `future`, or [`Elapsed`] if it takes longer than `duration`: then it is dropped.
 ///
-/// The time is counted from the end of the first poll, so around a future that is ready at once no clock is read. A
-/// duration of zero has elapsed before the future is polled; one that leads beyond the range of an `Instant` never does.
+/// The time is counted from the end of the first poll, so around a future that is ready at once no clock is
+/// read. A duration of zero has elapsed before the future is polled; one that leads beyond the range of an
+/// `Instant` never does.
 ///
 /// ```
 /// use std::{future, time::Duration};
@@ -37,8 +38,8 @@ pub fn timeout<F: Future, T: Timer>(timer: T, duration: Duration, future: F) -> 
     Timeout { future: Some(future), begun: false, alarm: Alarm::within(timer, duration) }
 }
 
-/// `future`, or [`Elapsed`] if it has not ended by `deadline`: then it is dropped. At a deadline that has passed it is not
-/// polled at all.
+/// `future`, or [`Elapsed`] if it has not ended by `deadline`: then it is dropped. At a deadline that has
+/// passed it is not polled at all.
 #[inline]
 pub fn timeout_at<F: Future, T: Timer>(timer: T, deadline: Deadline, future: F) -> Timeout<F, T> {
     Timeout { future: Some(future), begun: false, alarm: Alarm::by(timer, deadline) }
@@ -83,7 +84,8 @@ impl<F: Future, T: Timer> Future for Timeout<F, T> {
     }
 }
 
-/// Drops a future that is too late. If its drop panics, std's hook has told of it: the deadline has passed all the same.
+/// Drops a future that is too late. If its drop panics, std's hook has told of it: the deadline has passed all
+/// the same.
 #[cold]
 fn cancel<F>(mut future: Pin<&mut Option<F>>) {
     drop(contain(|| future.set(None)));

@@ -1,7 +1,8 @@
 //! What late runners, their driver and those who ask about them have in common.
 //!
-//! The board is what any thread may see: who is late, and the books. The runners themselves may have to stay on one thread:
-//! those that have not been taken by the driver yet lie on the desk, beside the board and under its lock.
+//! The board is what any thread may see: who is late, and the books. The runners themselves may have to stay on
+//! one thread: those that have not been taken by the driver yet lie on the desk, beside the board and under its
+//! lock.
 
 use std::{
     fmt, mem,
@@ -67,8 +68,8 @@ enum Driving {
     Gone,
 }
 
-/// How late the runners were that came to their end, from their deadline on. Those that were dropped with their driver did
-/// not.
+/// How late the runners were that came to their end, from their deadline on. Those that were dropped with their
+/// driver did not.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Lateness {
@@ -118,8 +119,8 @@ impl<R> Desk<R> {
         wake(waker);
     }
 
-    /// What the driver has to take, and whether it is to end because there is nothing left to drive. `waker` is called when
-    /// more comes.
+    /// What the driver has to take, and whether it is to end because there is nothing left to drive. `waker` is
+    /// called when more comes.
     pub(crate) fn look(&self, waker: Waker, has_runners: bool) -> Look<R> {
         let mut state = self.board.lock();
         let arrived = mem::take(&mut *lock(&self.arrived));

@@ -22,8 +22,8 @@ pin_project! {
     /// A future that outlives its deadline; made by [`Runners::timeout`](crate::Runners::timeout) and
     /// [`Runners::timeout_at`](crate::Runners::timeout_at).
     ///
-    /// What is ready when it is polled wins, also if the time has come by then. If the time wins, the future goes on as a late
-    /// runner. Dropping this before either drops the future.
+    /// What is ready when it is polled wins, also if the time has come by then. If the time wins, the future
+    /// goes on as a late runner. Dropping this before either drops the future.
     #[must_use = "futures do nothing unless awaited"]
     pub struct Detachable<F, T: Timer, R> {
         stage: Stage<F>,
@@ -43,7 +43,8 @@ enum Stage<F> {
 }
 
 pin_project! {
-    /// A future whose output nobody wants any more. It is boxed before its first poll, so that it can go on elsewhere.
+    /// A future whose output nobody wants any more. It is boxed before its first poll, so that it can go on
+    /// elsewhere.
     pub struct Runner<F> {
         #[pin]
         future: F,

@@ -12,8 +12,8 @@ use pin_project_lite::pin_project;
 
 /// Whichever of the two ends first. The other is dropped before this gives the winner's output.
 ///
-/// Both are polled in this order whenever either is woken, so that of two that are ready at the same time the left one wins,
-/// always. Put the one that must not starve first.
+/// Both are polled in this order whenever either is woken, so that of two that are ready at the same time the
+/// left one wins, always. Put the one that must not starve first.
 ///
 /// ```
 /// use std::future;
@@ -86,11 +86,11 @@ impl<A, B> fmt::Debug for Race<A, B> {
     }
 }
 
-/// Whichever of the futures ends first, with its place. The others are dropped before this gives the winner's output. None
-/// if there are no futures.
+/// Whichever of the futures ends first, with its place. The others are dropped before this gives the winner's
+/// output. None if there are no futures.
 ///
-/// All are polled in their order whenever one is woken, so that of those that are ready at the same time the first wins. For
-/// a few: with hundreds use a set that polls only who was woken.
+/// All are polled in their order whenever one is woken, so that of those that are ready at the same time the
+/// first wins. For a few: with hundreds use a set that polls only who was woken.
 pub fn race_all<F: Future>(racers: impl IntoIterator<Item = F>) -> RaceAll<F> {
     RaceAll { racers: racers.into_iter().map(Box::pin).collect() }
 }

@@ -42,12 +42,12 @@ impl<F: Future + 'static> House<F> for LocalRunner {
     }
 }
 
-/// Lets futures go on whose deadline has passed, and [tracks](Tracker) them: how many there are, how they are called, how late
-/// they are. A clone is another handle to the same runners.
+/// Lets futures go on whose deadline has passed, and [tracks](Tracker) them: how many there are, how they are
+/// called, how late they are. A clone is another handle to the same runners.
 ///
-/// One task, spawned up front, drives them all, so that detaching one is never refused, also while the executor drains. The
-/// task ends when there is no late runner and either the runners are [closed](Tracker::close), or all handles and all timeouts
-/// made with them are gone.
+/// One task, spawned up front, drives them all, so that detaching one is never refused, also while the executor
+/// drains. The task ends when there is no late runner and either the runners are [closed](Tracker::close), or
+/// all handles and all timeouts made with them are gone.
 pub struct Runners<T, R = SendRunner> {
     callers: Arc<Callers<R>>,
     tracker: Tracker<T>,
@@ -120,11 +120,11 @@ impl<T: Timer + Clone, R: Unpin> Runners<T, R> {
 }
 
 impl<T: Timer + Clone, R> Runners<T, R> {
-    /// `future`, or [`Elapsed`](crate::Elapsed) if it takes longer than `duration`: then it goes on as a late runner, and its
-    /// output is discarded.
+    /// `future`, or [`Elapsed`](crate::Elapsed) if it takes longer than `duration`: then it goes on as a late
+    /// runner, and its output is discarded.
     ///
-    /// The time is counted from the end of the first poll, as by [`timeout`](crate::timeout). With none at all, the future is
-    /// dropped without having been polled.
+    /// The time is counted from the end of the first poll, as by [`timeout`](crate::timeout). With none at all,
+    /// the future is dropped without having been polled.
     #[track_caller]
     pub fn timeout<F: Future>(&self, duration: Duration, future: F) -> Detachable<F, T, R>
     where
@@ -134,8 +134,9 @@ impl<T: Timer + Clone, R> Runners<T, R> {
         Detachable::new(future, alarm, self.callers.clone(), Origin::here())
     }
 
-    /// `future`, or [`Elapsed`](crate::Elapsed) if it has not ended by `deadline`: then it goes on as a late runner, and its
-    /// output is discarded. At a deadline that has passed the future is dropped without having been polled.
+    /// `future`, or [`Elapsed`](crate::Elapsed) if it has not ended by `deadline`: then it goes on as a late
+    /// runner, and its output is discarded. At a deadline that has passed the future is dropped without having
+    /// been polled.
     #[track_caller]
     pub fn timeout_at<F: Future>(&self, deadline: Deadline, future: F) -> Detachable<F, T, R>
     where

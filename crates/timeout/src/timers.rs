@@ -2,8 +2,8 @@
 
 /// The timers of tokio, with its clock, which its tests can pause.
 ///
-/// Its sleeps have to be made and polled on a tokio runtime with time enabled; else they panic, as tokio's do. They may be a
-/// millisecond late.
+/// Its sleeps have to be made and polled on a tokio runtime with time enabled; else they panic, as tokio's do.
+/// They may be a millisecond late.
 #[cfg(feature = "tokio")]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct TokioTimer;

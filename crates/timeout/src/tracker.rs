@@ -11,8 +11,8 @@ use ebbtide_lifecycle::{
 
 use crate::desk::{Board, Idle, Lateness};
 
-/// Counts and names the late runners of a [`Runners`](crate::Runners), from any thread. A clone is another handle to the same
-/// runners; it does not keep their driver from ending.
+/// Counts and names the late runners of a [`Runners`](crate::Runners), from any thread. A clone is another
+/// handle to the same runners; it does not keep their driver from ending.
 #[derive(Clone)]
 pub struct Tracker<T> {
     board: Arc<Board>,
@@ -34,14 +34,14 @@ impl<T> Tracker<T> {
         self.board.lock().tally.in_flight() as usize
     }
 
-    /// Waits until there is no late runner: `.await` it, or block another thread than that of the driver with `wait` or
-    /// `wait_by`.
+    /// Waits until there is no late runner: `.await` it, or block another thread than that of the driver with
+    /// `wait` or `wait_by`.
     pub fn wait_idle(&self) -> Wait<Idle> {
         Wait::new(Idle { board: self.board.clone(), drained: false })
     }
 
-    /// Lets the driver end when there is no late runner. Detaching is still not refused; but once the driver has ended, what
-    /// is detached is dropped, and counted as cancelled.
+    /// Lets the driver end when there is no late runner. Detaching is still not refused; but once the driver
+    /// has ended, what is detached is dropped, and counted as cancelled.
     pub fn close(&self) {
         self.board.close();
     }
@@ -65,8 +65,8 @@ impl<T> Tracker<T> {
     }
 }
 
-/// A stop waits for the late runners, and gives up on those that are there at its deadline; they go on for as long as the
-/// executor of their driver does.
+/// A stop waits for the late runners, and gives up on those that are there at its deadline; they go on for as
+/// long as the executor of their driver does.
 impl<T> Component for Tracker<T>
 where
     T: Timer + Clone + Send + Sync + 'static,

@@ -1,4 +1,5 @@
-//! Models of late runners, explored by loom: what is handed over against a driver that goes to sleep, ends, or is dropped.
+//! Models of late runners, explored by loom: what is handed over against a driver that goes to sleep, ends, or
+//! is dropped.
 //!
 //! Run by `cargo xtask ci loom`; the mutants that they must catch are listed in `ARCHITECTURE.md`.
 
@@ -112,9 +113,9 @@ fn what_is_late_while_the_driver_is_dropped_is_dropped_and_booked_once() {
         let drops = thread::spawn(move || drop(driver));
         assert_eq!(block_on(runners.timeout(MINUTE, late(&dropped))), Err(Elapsed));
         block_on(runners.wait_idle());
+        assert_eq!(dropped.load(Ordering::Relaxed), 1, "who sees them idle sees what they held gone");
         drops.join().unwrap();
         let balance = runners.balance();
         assert_eq!((balance.accepted, balance.cancelled), (1, 1));
-        assert_eq!(dropped.load(Ordering::Relaxed), 1);
     });
 }
