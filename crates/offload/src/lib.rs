@@ -1,4 +1,55 @@
 //! Work elsewhere: a pool for what keeps a CPU busy and for what blocks, on any executor, that can be drained.
+//!
+//! ```
+//! use ebbtide_lifecycle::{Component, wait::block_on};
+//! use ebbtide_offload::Pool;
+//!
+//! let pool = Pool::new()?;
+//! block_on(async {
+//!     // On a thread for CPU work; whoever awaits it may live on any executor.
+//!     let sum: u64 = pool.offload(|| (1..=1000).sum()).await?;
+//!     assert_eq!(sum, 500_500);
+//!     // On a thread that may block, with a name for reports.
+//!     let text = pool.blocking().named("manifest").offload(|| std::fs::read_to_string("Cargo.toml")).await?;
+//!     assert!(text.is_ok());
+//!     // Many at once.
+//!     let squares = pool.offload_all((0..100_u64).map(|n| move || n * n)).await;
+//!     assert_eq!(squares.len(), 100);
+//!     Ok::<_, ebbtide_offload::OffloadError>(())
+//! })?;
+//! pool.close();
+//! pool.wait_idle().wait();
+//! assert_eq!(pool.balance().to_string(), "accepted 102, completed 102");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # What becomes of a job
+//!
+//! | | |
+//! |---|---|
+//! | its [`Offload`] is dropped before it begins | it is withdrawn (`cancelled`), or run all the same: [`OnDrop`] |
+//! | its [`Offload`] is dropped after it has begun | it runs to its end (`late`), and can ask: [`waiter_has_gone`] |
+//! | its deadline passes: [`offload_with_timeout`](Pool::offload_with_timeout) | as if it were dropped |
+//! | it panics | `failed`; whoever awaits it gets [`OffloadError::Panicked`] |
+//! | the pool is closed | it is run; or [handed back](Pool::close_and_hand_back) as a value (`handed back`) |
+//! | a [stop](ebbtide_lifecycle::Component::stop) comes to its deadline | not begun: discarded, its waiter told (`cancelled`); running: named (`abandoned`) |
+//!
+//! # Waiting for a job within a job
+//! Awaiting an [`Offload`] on a thread of the job's own lane runs the job there, unless it has begun. So a job
+//! may wait for another that it has brought, even on a pool of one thread. What cannot work: jobs that wait for
+//! each other in a circle; a job that waits for something else than an `Offload`, a channel for one, which a
+//! job behind it in the queue would send; and jobs of both lanes that wait for each other when there is no
+//! thread left in either.
+//!
+//! # Limits
+//! A queue may have a limit: then [`Lane::offload`] waits for room and [`Lane::try_offload`] refuses. The
+//! blocking lane has 512 threads at most unless told otherwise; they leave after ten seconds with nothing to
+//! do, but for the first. If the system has no further thread to give, the lane goes on with those that it has.
+//!
+//! # Reading order
+//! 1. [`Pool`] and [`Lane`]: where jobs are brought. [`Offload`] and [`Batch`]: how their results come back.
+//! 2. `hub`: both lanes, the count and the books, under one lock. `queue` and `crew`: what waits, and who runs it.
+//! 3. `worker`: one thread. `work`, `job` and `batch`: what it runs.
 
 #![forbid(unsafe_code)]
 
@@ -32,3 +83,8 @@ pub use self::{
     unstarted::Unstarted,
     work::waiter_has_gone,
 };
+
+/// The example of the README is one of the tests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+mod readme {}
