@@ -24,6 +24,11 @@ pub fn contain<T>(act: impl FnOnce() -> T) -> Result<T, Panicked> {
 
 /// What foreign code panicked with. Dropping it lets no panic out, not even that of the payload's own drop.
 pub struct Panicked {
+    /// Boxed, because it is seldom there, and much that is often there has room for it.
+    inner: Box<Inner>,
+}
+
+struct Inner {
     /// In a lock only because it is not `Sync`, and errors should be; there until it is taken out.
     payload: Mutex<Option<Payload>>,
     message: Option<String>,
@@ -37,13 +42,13 @@ impl Panicked {
     pub fn new(payload: Payload) -> Self {
         let text = payload.downcast_ref::<&str>().map(|text| (*text).to_owned());
         let message = text.or_else(|| payload.downcast_ref::<String>().cloned());
-        Self { payload: Mutex::new(Some(payload)), message }
+        Self { inner: Box::new(Inner { payload: Mutex::new(Some(payload)), message }) }
     }
 
     /// The text of the panic, where it has one.
     #[must_use]
     pub fn message(&self) -> &str {
-        self.message.as_deref().unwrap_or("no message")
+        self.inner.message.as_deref().unwrap_or("no message")
     }
 
     /// What it panicked with.
@@ -58,7 +63,7 @@ impl Panicked {
     }
 
     fn take(&self) -> Option<Payload> {
-        self.payload.lock().unwrap_or_else(PoisonError::into_inner).take()
+        self.inner.payload.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 }
 

@@ -3,7 +3,6 @@
 use std::{
     fmt,
     future::{Future, poll_fn},
-    mem,
     ops::Range,
     pin::Pin,
     sync::Arc,
@@ -14,9 +13,9 @@ use ebbtide_lifecycle::{Outcome, contain, wait::block_on};
 
 use crate::{
     error::OffloadError,
-    hub::Home,
+    hub::{Home, Hub},
     job::{OnDrop, call},
-    sync::{AtomicBool, Mutex, Ordering, lock},
+    sync::{AtomicBool, AtomicU64, Mutex, Ordering, lock},
     work::{Hook, Lost, Stage, Tag, Work, wake},
     worker,
 };
@@ -24,30 +23,33 @@ use crate::{
 /// The result of one of the jobs, with its place in the batch.
 pub type Finished<T> = (usize, Result<T, OffloadError>);
 
-/// The results of jobs that were brought together, on their way: `.await` it for all of them, in the order of
-/// the jobs; or take them [as they come](Batch::next).
+/// The results of jobs that were brought together, on their way: `.await` it for all of them, in the order of the jobs;
+/// or take them [as they come](Batch::next).
 ///
-/// Dropping it withdraws those that have not begun, as an [`Offload`](crate::Offload) does; on a thread of
-/// their own lane they are run by whoever awaits them, too.
+/// Dropping it withdraws those that have not begun, as an [`Offload`](crate::Offload) does; on a thread of their own pool
+/// they are run by whoever awaits them, too.
 #[must_use = "dropping it withdraws the jobs; `detach` lets them run"]
 pub struct Batch<T> {
-    parts: Option<(Arc<dyn Parts<T>>, Home)>,
-    /// How many jobs there were.
+    parts: Arc<dyn Parts<T>>,
+    home: Home,
+    /// How many jobs there are.
     len: usize,
-    /// How many results have not been given to the caller.
-    left: usize,
+    /// The places of those whose results have not been given to the caller.
+    left: Vec<usize>,
     on_drop: OnDrop,
+    /// The lane that it holds room in, if that has a limit.
+    bounded: Option<Arc<Hub>>,
 }
 
 impl<T> Batch<T> {
-    pub(crate) fn new(parts: Arc<dyn Parts<T>>, len: usize, home: Home) -> Self {
-        Self { parts: Some((parts, home)), len, left: len, on_drop: OnDrop::default() }
+    pub(crate) fn new(parts: Arc<dyn Parts<T>>, len: usize, home: Home, bounded: Option<Arc<Hub>>) -> Self {
+        Self { parts, home, len, left: (0..len).collect(), on_drop: OnDrop::default(), bounded }
     }
 
     /// How many results have not been taken yet.
     #[must_use]
     pub fn left(&self) -> usize {
-        self.left
+        self.left.len()
     }
 
     /// Says what becomes of jobs that have not begun when this is dropped.
@@ -61,8 +63,8 @@ impl<T> Batch<T> {
         drop(self.on_drop(OnDrop::Run));
     }
 
-    /// The results that have come since the last call, at least one, each with its place in the batch; none
-    /// once all have been taken.
+    /// The results that have come since the last call, at least one, each with its place in the batch; none once all have
+    /// been taken.
     ///
     /// # Cancel safety
     /// Dropping the future loses no result.
@@ -78,14 +80,26 @@ impl<T> Batch<T> {
 
     /// So many results at least, of those that are left.
     fn poll_some(&mut self, wanted: usize, cx: &mut Context<'_>) -> Poll<Option<Vec<Finished<T>>>> {
-        let Some((parts, home)) = self.parts.as_ref().filter(|_| self.left > 0) else {
+        if self.left.is_empty() {
             return Poll::Ready(None);
-        };
-        worker::run_by_waiter(*home, || parts.clone());
-        parts.poll(wanted, cx).map(|finished| {
-            self.left -= finished.len();
-            Some(finished)
-        })
+        }
+        if worker::is_at(self.home) {
+            let work: Arc<dyn Work> = self.parts.clone();
+            worker::run_by_waiter(self.home, &work);
+        }
+        let taken = self.len - self.left.len();
+        if self.parts.poll_ended(taken + wanted, cx).is_pending() {
+            return Poll::Pending;
+        }
+        let mut finished = Vec::with_capacity(wanted);
+        self.left.retain(|place| match self.parts.take_result(*place) {
+            Some(result) => {
+                finished.push((*place, result));
+                false
+            }
+            None => true,
+        });
+        Poll::Ready(Some(finished))
     }
 }
 
@@ -96,103 +110,113 @@ impl<T> Future for Batch<T> {
     type Output = Vec<Result<T, OffloadError>>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let wanted = self.left;
-        self.poll_some(wanted, cx).map(|finished| {
-            let mut places: Vec<_> = (0..self.len).map(|_| None).collect();
-            for (place, result) in finished.into_iter().flatten() {
-                places[place] = Some(result);
-            }
-            places.into_iter().flatten().collect()
-        })
+        let wanted = self.left.len();
+        let finished = self.poll_some(wanted, cx);
+        finished.map(|finished| finished.into_iter().flatten().map(|(_, result)| result).collect())
     }
 }
 
 impl<T> Drop for Batch<T> {
     fn drop(&mut self) {
-        if let Some((parts, _)) = &self.parts {
-            parts.leave(self.on_drop);
+        // Once all results have been taken there is nothing to leave.
+        if !self.left.is_empty()
+            && self.parts.leave(self.on_drop)
+            && let Some(hub) = &self.bounded
+        {
+            let work: Arc<dyn Work> = self.parts.clone();
+            hub.make_room(self.home.which, &work);
         }
     }
 }
 
 impl<T> fmt::Debug for Batch<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Batch").field("left", &self.left).finish_non_exhaustive()
+        f.debug_struct("Batch").field("left", &self.left()).finish_non_exhaustive()
     }
 }
 
 /// The waiter's side of a batch, whatever its closures are.
 pub(crate) trait Parts<T>: Work {
-    /// The results that are there, once so many are.
-    fn poll(&self, wanted: usize, cx: &mut Context<'_>) -> Poll<Vec<Finished<T>>>;
+    /// Ready once so many have ended, of all.
+    fn poll_ended(&self, wanted: usize, cx: &mut Context<'_>) -> Poll<()>;
 
-    /// The waiter goes.
-    fn leave(&self, on_drop: OnDrop);
+    /// The result of one that has ended.
+    fn take_result(&self, place: usize) -> Option<Result<T, OffloadError>>;
+
+    /// The waiter goes. Gives whether it has withdrawn any of the jobs.
+    fn leave(&self, on_drop: OnDrop) -> bool;
 }
 
-/// The jobs, their results and who waits for them, behind one lock, which is taken twice for each share of them.
+/// The jobs, each with its result behind a lock of its own, because threads run them side by side; and who waits for them.
+/// No two locks are held at a time.
 pub(crate) struct Jobs<F, T> {
     tag: Tag,
-    /// Set under the lock, read by the jobs without it.
+    /// Set before the locks of all parts are taken, and read under one of them; by the jobs without.
     waiter_gone: AtomicBool,
-    desk: Mutex<Desk<F, T>>,
+    parts: Box<[Mutex<Part<F, T>>]>,
+    /// How many have ended, times `ENDED`, plus how many the waiter waits for. One word, so that either who ends one sees
+    /// that the waiter waits for it, or the waiter sees that it has ended.
+    count: AtomicU64,
+    waker: Mutex<Option<Waker>>,
 }
 
-struct Desk<F, T> {
-    stages: Vec<Stage<F>>,
-    finished: Vec<Finished<T>>,
-    /// How many results the waiter wants at a time.
-    wanted: usize,
-    waker: Option<Waker>,
+struct Part<F, T> {
+    stage: Stage<F>,
+    /// There once it has ended, until it is taken.
+    result: Option<Result<T, OffloadError>>,
 }
+
+/// One that has ended, in the count.
+const ENDED: u64 = 1 << 32;
 
 impl<F, T> Jobs<F, T>
 where
     F: FnOnce() -> T + Send,
     T: Send,
 {
+    /// # Panics
+    /// With 2^32 jobs or more: their count has 32 bits.
     pub(crate) fn new(tag: Tag, jobs: Vec<F>) -> Self {
-        let finished = Vec::with_capacity(jobs.len());
-        let stages = jobs.into_iter().map(Stage::Unstarted).collect();
-        let desk = Desk { stages, finished, wanted: 1, waker: None };
-        Self { tag, waiter_gone: AtomicBool::new(false), desk: Mutex::new(desk) }
+        assert!(u32::try_from(jobs.len()).is_ok(), "a batch has fewer than 2^32 jobs");
+        let part = |job| Mutex::new(Part { stage: Stage::Unstarted(job), result: None });
+        Self {
+            tag,
+            waiter_gone: AtomicBool::new(false),
+            parts: jobs.into_iter().map(part).collect(),
+            count: AtomicU64::new(0),
+            waker: Mutex::new(None),
+        }
     }
 
     /// The closures of jobs that were not accepted.
     pub(crate) fn take_closures(&self) -> Vec<F> {
-        let mut desk = lock(&self.desk);
-        desk.stages.iter_mut().filter_map(|stage| stage.begin(Stage::Begun)).collect()
+        self.parts.iter().filter_map(|part| lock(part).stage.begin(Stage::Begun)).collect()
     }
 
-    /// Runs closures that were taken out, each with its place, stores the results and wakes whoever waits.
-    fn finish(&self, begun: Vec<(usize, F)>, before_each: Option<&Hook>, ended: &mut Vec<Outcome>) {
-        let mut finished = Vec::with_capacity(begun.len());
-        for (place, f) in begun {
-            finished.push((place, call(f, before_each).map_err(OffloadError::Panicked)));
+    /// Runs a closure that was taken out, stores its result and wakes whoever waits.
+    fn finish(&self, place: usize, f: F, before_each: Option<&Hook>) -> Outcome {
+        let result = call(f, before_each);
+        let failed = result.is_err();
+        let mut part = lock(&self.parts[place]);
+        if self.waiter_has_gone() {
+            drop(part);
+            drop(contain(|| drop(result)));
+            return if failed { Outcome::Failed } else { Outcome::Late };
         }
-        let mut desk = lock(&self.desk);
-        let late = self.waiter_has_gone();
-        ended.extend(finished.iter().map(|(_, result)| match result {
-            Err(_) => Outcome::Failed,
-            Ok(_) if late => Outcome::Late,
-            Ok(_) => Outcome::Completed,
-        }));
-        if late {
-            drop(desk);
-            drop(contain(|| drop(finished)));
-            return;
-        }
-        desk.finished.append(&mut finished);
-        let waker = desk.take_waker();
-        drop(desk);
-        wake(waker);
+        part.result = Some(result.map_err(OffloadError::Panicked));
+        drop(part);
+        self.tell();
+        if failed { Outcome::Failed } else { Outcome::Completed }
     }
-}
 
-impl<F, T> Desk<F, T> {
-    /// Whom to wake, if there are as many results as he wants.
-    fn take_waker(&mut self) -> Option<Waker> {
-        if self.finished.len() >= self.wanted { self.waker.take() } else { None }
+    /// Counts one that has ended, and wakes the waiter if it is the last that he waits for.
+    fn tell(&self) {
+        // Release: the result. Acquire: the waiter's waker.
+        let before = self.count.fetch_add(ENDED, Ordering::AcqRel);
+        if before / ENDED + 1 == before % ENDED {
+            let waker = lock(&self.waker).take();
+            wake(waker);
+        }
     }
 }
 
@@ -209,62 +233,58 @@ where
         self.waiter_gone.load(Ordering::Relaxed)
     }
 
+    fn is_over(&self) -> bool {
+        // It would have to be known of each part.
+        false
+    }
+
     fn run(&self, parts: Range<usize>, before_each: Option<&Hook>, ended: &mut Vec<Outcome>) {
-        let mut begun = Vec::with_capacity(parts.len());
-        let mut desk = lock(&self.desk);
         for place in parts {
-            let stage = &mut desk.stages[place];
-            match stage.begin(Stage::Begun) {
-                Some(f) => begun.push((place, f)),
-                None => ended.extend(stage.outcome_of_unrun()),
+            let mut part = lock(&self.parts[place]);
+            let begun = part.stage.begin(Stage::Begun);
+            let unrun = part.stage.outcome_of_unrun();
+            drop(part);
+            match begun {
+                Some(f) => ended.push(self.finish(place, f, before_each)),
+                None => ended.extend(unrun),
             }
         }
-        drop(desk);
-        self.finish(begun, before_each, ended);
     }
 
     fn run_by_waiter(&self, before_each: Option<&Hook>, ended: &mut Vec<Outcome>) {
         // From the end: the pool takes them from the beginning.
-        let places = lock(&self.desk).stages.len();
-        for place in (0..places).rev() {
-            let mut desk = lock(&self.desk);
-            let counts = desk.stages[place].is_in_the_pool();
-            let Some(f) = desk.stages[place].begin(Stage::RunByWaiter) else { continue };
-            drop(desk);
-            let booked = ended.len();
-            self.finish(vec![(place, f)], before_each, ended);
-            ended.truncate(booked + usize::from(counts));
+        for (place, part) in self.parts.iter().enumerate().rev() {
+            let mut part = lock(part);
+            let counts = part.stage.is_in_the_pool();
+            let Some(f) = part.stage.begin(Stage::RunByWaiter) else { continue };
+            drop(part);
+            let outcome = self.finish(place, f, before_each);
+            ended.extend(counts.then_some(outcome));
         }
     }
 
     fn take_out(&self, parts: Range<usize>, outcome: Outcome, ended: &mut Vec<Outcome>) {
-        let mut desk = lock(&self.desk);
-        ended.extend(desk.stages[parts].iter_mut().filter_map(|stage| stage.take_out(outcome)));
+        ended.extend(self.parts[parts].iter().filter_map(|part| lock(part).stage.take_out(outcome)));
     }
 
     fn refuse(&self, parts: Range<usize>) {
-        lock(&self.desk).stages[parts].iter_mut().for_each(Stage::refuse);
+        self.parts[parts].iter().for_each(|part| lock(part).stage.refuse());
     }
 
     fn unstarted(&self, parts: Range<usize>) -> usize {
-        lock(&self.desk).stages[parts].iter().filter(|stage| stage.is_unstarted()).count()
+        self.parts[parts].iter().filter(|part| lock(part).stage.is_unstarted()).count()
     }
 
     fn discard(&self, parts: Range<usize>, why: Lost) {
-        let mut desk = lock(&self.desk);
-        let mut discarded = Vec::new();
-        for place in parts {
-            if let Some(f) = desk.stages[place].discard() {
-                discarded.push(f);
-                desk.finished.push((place, Err(why.into())));
+        for part in &self.parts[parts] {
+            let f = lock(part).stage.discard();
+            if f.is_some() {
+                // Before its waiter is told: by then nothing of it is left.
+                drop(contain(|| drop(f)));
+                lock(part).result = Some(Err(why.into()));
+                self.tell();
             }
         }
-        let waker = desk.take_waker();
-        drop(desk);
-        for f in discarded {
-            drop(contain(|| drop(f)));
-        }
-        wake(waker);
     }
 }
 
@@ -273,35 +293,50 @@ where
     F: FnOnce() -> T + Send,
     T: Send,
 {
-    fn poll(&self, wanted: usize, cx: &mut Context<'_>) -> Poll<Vec<Finished<T>>> {
+    fn poll_ended(&self, wanted: usize, cx: &mut Context<'_>) -> Poll<()> {
+        let wanted = wanted as u64;
+        if self.count.load(Ordering::Acquire) / ENDED >= wanted {
+            return Poll::Ready(());
+        }
         // A waker is foreign code, its clone and its drop too: no lock is held meanwhile.
         let waker = cx.waker().clone();
-        let mut desk = lock(&self.desk);
-        if desk.finished.len() >= wanted {
-            let finished = mem::take(&mut desk.finished);
-            drop(desk);
-            return Poll::Ready(finished);
-        }
-        desk.wanted = wanted;
-        let before = desk.waker.replace(waker);
-        drop(desk);
+        let before = lock(&self.waker).replace(waker);
         drop(before);
-        Poll::Pending
+        // Release: the waker. Acquire: the results of those that have ended.
+        let mut count = self.count.load(Ordering::Relaxed);
+        while let Err(now) = self.count.compare_exchange_weak(
+            count,
+            count / ENDED * ENDED + wanted,
+            Ordering::AcqRel,
+            Ordering::Relaxed,
+        ) {
+            count = now;
+        }
+        if count / ENDED >= wanted { Poll::Ready(()) } else { Poll::Pending }
     }
 
-    fn leave(&self, on_drop: OnDrop) {
-        let mut desk = lock(&self.desk);
+    fn take_result(&self, place: usize) -> Option<Result<T, OffloadError>> {
+        lock(&self.parts[place]).result.take()
+    }
+
+    fn leave(&self, on_drop: OnDrop) -> bool {
         self.waiter_gone.store(true, Ordering::Relaxed);
-        let withdraw = |stage: &mut Stage<F>| stage.begin(Stage::Withdrawn);
-        let withdrawn: Vec<_> = match on_drop {
-            OnDrop::Withdraw => desk.stages.iter_mut().filter_map(withdraw).collect(),
-            OnDrop::Run => Vec::new(),
-        };
-        let left = (mem::take(&mut desk.finished), desk.waker.take());
-        drop(desk);
-        for f in withdrawn {
+        let waker = lock(&self.waker).take();
+        drop(contain(|| drop(waker)));
+        let mut has_withdrawn = false;
+        for part in &self.parts {
+            let mut part = lock(part);
+            let f = match on_drop {
+                OnDrop::Withdraw => part.stage.begin(Stage::Withdrawn),
+                OnDrop::Run => None,
+            };
+            let result = part.result.take();
+            drop(part);
+            has_withdrawn |= f.is_some();
+            // Each by itself: two panics at once would end the process.
             drop(contain(|| drop(f)));
+            drop(contain(|| drop(result)));
         }
-        drop(contain(|| drop(left)));
+        has_withdrawn
     }
 }

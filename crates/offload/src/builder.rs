@@ -98,7 +98,8 @@ impl Builder {
     /// Starts the threads of the CPU lane, and the first of the blocking lane.
     ///
     /// # Errors
-    /// If a lane was to have no thread, or room for no job; and if the system has no thread to give.
+    /// If a lane was to have no thread, or room for no job; if the name cannot be a thread's; and if the system has no
+    /// thread to give.
     pub fn start(self) -> Result<Pool, StartError> {
         for (what, number) in [
             ("the number of threads of the CPU lane", Some(self.cpu_threads)),
@@ -109,6 +110,9 @@ impl Builder {
             if number == Some(0) {
                 return Err(StartError::Zero { what });
             }
+        }
+        if self.name.contains('\0') {
+            return Err(StartError::Name);
         }
         let cpu = (self.cpu_queue, Kind::Fixed(self.cpu_threads));
         let elastic = Kind::Elastic { max: self.blocking_threads, keep_alive: self.keep_alive };

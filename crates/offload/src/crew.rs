@@ -12,11 +12,8 @@ use ebbtide_lifecycle::Outcome;
 use slab::Slab;
 
 use crate::{
-    queue::Entry,
-    sync::{
-        Mutex, lock,
-        thread::{JoinHandle, Thread},
-    },
+    queue::{Entry, Share},
+    sync::{Mutex, lock, thread::Thread},
     work::Tag,
 };
 
@@ -48,8 +45,6 @@ pub(crate) enum Kind {
 pub(crate) struct Member {
     /// There once it has begun.
     thread: Option<Thread>,
-    /// To be joined when the pool ends.
-    pub(crate) handle: Option<JoinHandle<()>>,
     pub(crate) desk: Arc<Mutex<Desk>>,
 }
 
@@ -57,8 +52,8 @@ pub(crate) struct Member {
 /// to do and help it. Locked after the pool's own lock, or alone.
 #[derive(Default)]
 pub(crate) struct Desk {
-    /// What it runs, and since when.
-    pub(crate) running: Option<(Tag, Instant)>,
+    /// What it runs, and since when; behind that, what that waits for and runs itself.
+    pub(crate) running: Vec<(Tag, Instant)>,
     /// What it runs next.
     pub(crate) share: VecDeque<Entry>,
     /// How what it ran has ended, until that is booked.
@@ -99,6 +94,11 @@ impl Crew {
         (number, desk)
     }
 
+    /// How many have begun.
+    pub(crate) fn begun(&self) -> usize {
+        self.members.len() - self.starting
+    }
+
     /// Takes a thread off the list that leaves, or that could not be started.
     pub(crate) fn dismiss(&mut self, number: usize) {
         if self.members.try_remove(number).is_some_and(|member| member.thread.is_none()) {
@@ -106,16 +106,8 @@ impl Crew {
         }
     }
 
-    pub(crate) fn member(&mut self, number: usize) -> Option<&mut Member> {
-        self.members.get_mut(number)
-    }
-
     pub(crate) fn members(&self) -> impl Iterator<Item = (usize, &Member)> {
         self.members.iter()
-    }
-
-    pub(crate) fn take_handles(&mut self) -> Vec<JoinHandle<()>> {
-        self.members.iter_mut().filter_map(|(_, member)| member.handle.take()).collect()
     }
 
     /// The thread has begun.
@@ -160,16 +152,35 @@ impl Crew {
         self.lingering = false;
     }
 
-    /// Takes over some of what others have taken and not begun. Gives whether there is more.
-    pub(crate) fn help_others(&self, own: &mut VecDeque<Entry>, number: usize) -> bool {
+    /// Takes over some of what another one has taken and not begun.
+    pub(crate) fn help_others(&self, own: &mut VecDeque<Entry>, number: usize) {
         for (_, member) in self.members.iter().filter(|(other, _)| *other != number) {
             let share = &mut lock(&member.desk).share;
+            if let Some(last) = share.back_mut().filter(|last| last.parts.len() > 1) {
+                // Of a batch, its second half.
+                let first = last.split_front(last.parts.len() / 2);
+                own.extend(share.pop_back());
+                return share.push_back(first);
+            }
             if !share.is_empty() {
-                own.extend(share.drain(share.len() / 2..));
-                return !share.is_empty();
+                return own.extend(share.drain(share.len() / 2..));
             }
         }
-        false
+    }
+
+    /// Whether somebody could be called, and another one has something that he has not begun.
+    pub(crate) fn others_have_more(&self, number: usize) -> bool {
+        let others = self.members.iter().filter(|(other, _)| *other != number);
+        !self.asleep.is_empty() && others.into_iter().any(|(_, member)| !lock(&member.desk).share.is_empty())
+    }
+
+    /// How much a thread takes at a time.
+    pub(crate) fn share(&self) -> Share {
+        match self.kind {
+            Kind::Fixed(threads) => Share::OneOf(threads),
+            // Each job has a thread of its own.
+            Kind::Elastic { .. } => Share::One,
+        }
     }
 
     /// Who is to be woken because there is something in the queue.

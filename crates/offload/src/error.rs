@@ -63,6 +63,8 @@ pub enum StartError {
         /// What was zero.
         what: &'static str,
     },
+    /// The pool's name has a zero byte in it, which no thread's may.
+    Name,
     /// The system had no thread to give. Those that had started have ended again.
     Thread(io::Error),
 }
@@ -71,6 +73,7 @@ impl fmt::Display for StartError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Zero { what } => write!(f, "{what} is zero: nothing could ever run; ask for one or more"),
+            Self::Name => f.write_str("the pool's name has a zero byte in it, which no thread's may"),
             Self::Thread(error) => write!(f, "a thread of the pool could not be started: {error}"),
         }
     }
@@ -79,7 +82,7 @@ impl fmt::Display for StartError {
 impl std::error::Error for StartError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            Self::Zero { .. } => None,
+            Self::Zero { .. } | Self::Name => None,
             Self::Thread(error) => Some(error),
         }
     }

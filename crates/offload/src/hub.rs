@@ -5,7 +5,8 @@
 
 use std::{
     collections::VecDeque,
-    iter, mem,
+    io, iter, mem,
+    ops::Range,
     sync::{Arc, atomic::AtomicU64},
     time::Instant,
 };
@@ -18,22 +19,26 @@ use ebbtide_lifecycle::{
 };
 
 use crate::{
-    crew::{Call, Crew, Desk, Kind},
+    crew::{Call, Crew, Kind},
     idle::{Drained, Idle},
     queue::{Entry, Queue},
-    sync::{AtomicBool, Mutex, MutexGuard, Ordering, lock},
-    work::{Hook, Lost, Work},
+    sync::{AtomicBool, Mutex, MutexGuard, Ordering, lock, thread::JoinHandle},
+    work::{Hook, Lost, Tag, Work},
     worker,
 };
 
 pub(crate) struct Hub {
     /// No other pool has it.
-    id: u64,
+    pub(crate) id: u64,
     state: Mutex<State>,
     /// Rung when nothing is in flight any more, if somebody has announced that he waits for that.
     pub(crate) settled: Bell,
     /// For the thread of each lane that lingers: there is something in the queue.
     pub(crate) beckoned: [AtomicBool; 2],
+    /// Which lanes have a limit.
+    bounded: [bool; 2],
+    /// Held by whoever joins the threads: others who want that wait for him.
+    pub(crate) joining: Mutex<()>,
     pub(crate) time: Time,
     pub(crate) before_each: Option<Hook>,
     pub(crate) name: Arc<str>,
@@ -66,8 +71,9 @@ pub(crate) enum Which {
 /// One lane of one pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Home {
-    pool: u64,
-    which: Which,
+    /// The pool's id.
+    pub(crate) pool: u64,
+    pub(crate) which: Which,
 }
 
 impl Which {
@@ -85,6 +91,12 @@ pub(crate) struct State {
     hold: Option<Hold>,
     /// How often the system had no thread to give to an elastic lane.
     pub(crate) threads_missed: u64,
+    /// A stop has come to its deadline, and discarded accepted jobs.
+    pub(crate) has_discarded: bool,
+    /// How many stops are telling the waiters of what they have discarded.
+    telling: usize,
+    /// Of all threads that were started, but for some that have ended.
+    handles: Vec<JoinHandle<()>>,
 }
 
 pub(crate) struct LaneState {
@@ -95,6 +107,21 @@ pub(crate) struct LaneState {
 }
 
 impl State {
+    /// Whether nothing is in flight, given up on or not, and everybody has been told.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.tally.outstanding() == 0 && self.telling == 0
+    }
+
+    /// Whether nothing comes in any more, and nothing is in flight but what was given up on.
+    pub(crate) fn is_drained(&self) -> bool {
+        self.tally.is_closed() && self.tally.in_flight() == 0 && self.telling == 0
+    }
+
+    /// Takes the handles of all threads, to join them.
+    pub(crate) fn take_handles(&mut self) -> Vec<JoinHandle<()>> {
+        mem::take(&mut self.handles)
+    }
+
     pub(crate) fn lane(&mut self, which: Which) -> &mut LaneState {
         &mut self.lanes[which as usize]
     }
@@ -106,8 +133,6 @@ impl State {
 pub(crate) struct Aftermath {
     calls: Vec<(Which, Call)>,
     ring: bool,
-    /// Threads that are to be started.
-    hired: Vec<(Which, Hired)>,
     refused: Vec<Entry>,
     hold: Option<Hold>,
 }
@@ -120,24 +145,9 @@ impl Aftermath {
     }
 
     fn is_nothing(&self) -> bool {
-        self.calls.is_empty()
-            && !self.ring
-            && self.hired.is_empty()
-            && self.refused.is_empty()
-            && self.hold.is_none()
+        self.calls.is_empty() && !self.ring && self.refused.is_empty() && self.hold.is_none()
     }
 }
-
-/// What has to be done for work that is in its line.
-enum Enqueued {
-    /// Nothing: somebody is awake who will see it.
-    Awake,
-    Call(Call),
-    Hire(Hired),
-}
-
-/// A thread that is to be started: its number, and its desk.
-pub(crate) type Hired = (usize, Arc<Mutex<Desk>>);
 
 /// What comes of bringing work.
 pub(crate) enum Brought {
@@ -155,6 +165,7 @@ impl Hub {
         time: Time,
     ) -> Self {
         let moved = time.now();
+        let bounded = lanes.map(|(limit, _)| limit.is_some());
         let lane = |(limit, kind)| LaneState { queue: Queue::new(limit), moved, crew: Crew::new(kind) };
         let state = State {
             tally: Tally::new(),
@@ -163,6 +174,9 @@ impl Hub {
             has_ended: false,
             hold: None,
             threads_missed: 0,
+            has_discarded: false,
+            telling: 0,
+            handles: Vec::new(),
         };
         // Not one of the model's atomics: it decides nothing.
         static POOLS: AtomicU64 = AtomicU64::new(0);
@@ -172,6 +186,8 @@ impl Hub {
             state: Mutex::new(state),
             settled: Bell::new(),
             beckoned: Default::default(),
+            bounded,
+            joining: Mutex::new(()),
             time,
             before_each,
             name,
@@ -182,63 +198,131 @@ impl Hub {
         lock(&self.state)
     }
 
+    pub(crate) fn is_bounded(&self, which: Which) -> bool {
+        self.bounded[which as usize]
+    }
+
     pub(crate) fn home(&self, which: Which) -> Home {
         Home { pool: self.id, which }
     }
 
     /// Brings work. If there is no room, and it `may_wait`, it waits for some.
     #[inline]
-    pub(crate) fn bring(self: &Arc<Self>, which: Which, entry: Entry, may_wait: bool) -> Brought {
-        let inside = worker::is_of(self);
+    pub(crate) fn bring(
+        self: &Arc<Self>,
+        which: Which,
+        work: Arc<dyn Work>,
+        parts: Range<usize>,
+        may_wait: bool,
+    ) -> Brought {
+        let inside = worker::is_in_a_job_of(self);
+        let (entry, len) = (Entry { work, parts: parts.clone(), inside }, parts.len() as u64);
         let mut state = self.lock();
-        let parts = entry.parts.len() as u64;
-        if !state.lane(which).queue.has_room(entry.parts.len()) {
+        if !state.lane(which).queue.has_room(parts.len()) {
             if state.tally.is_closed() && !inside {
-                return Brought::Refused(state.tally.refuse(Refusal::Closed, parts));
+                return Brought::Refused(state.tally.refuse(Refusal::Closed, len));
             }
             if !may_wait {
-                return Brought::Refused(state.tally.refuse(Refusal::Full, parts));
+                return Brought::Refused(state.tally.refuse(Refusal::Full, len));
             }
             state.lane(which).queue.wait(entry);
             return Brought::Waits;
         }
-        let admitted = if inside { state.tally.admit_from_inside(parts) } else { state.tally.admit(parts) };
+        let admitted = if inside { state.tally.admit_from_inside(len) } else { state.tally.admit(len) };
         if let Err(why) = admitted {
             return Brought::Refused(why);
         }
-        let enqueued = self.enqueue(&mut state, which, entry);
+        let call = self.enqueue(&mut state, which, entry);
         drop(state);
-        match enqueued {
-            Enqueued::Awake => {}
-            Enqueued::Call(call) => self.call(which, call),
-            Enqueued::Hire(hired) => self.start_or_do_without(which, hired),
+        if let Some(call) = call {
+            self.call(which, call);
         }
         Brought::Accepted
     }
 
-    /// Puts accepted work into its line, and has somebody woken for it.
+    /// Puts accepted work into its line, and sees to it that there is somebody for it. Gives whom to call.
     #[inline]
-    fn enqueue(&self, state: &mut State, which: Which, entry: Entry) -> Enqueued {
+    fn enqueue(self: &Arc<Self>, state: &mut State, which: Which, entry: Entry) -> Option<Call> {
         if let Time::Virtual(clock) = &self.time
             && state.hold.is_none()
         {
             state.hold = Some(clock.hold());
         }
         let lane = state.lane(which);
+        let is_first = lane.queue.is_empty();
         lane.queue.push(entry);
-        match lane.crew.summon() {
-            Some(call) => Enqueued::Call(call),
-            None if lane.crew.wants_one_more(lane.queue.len()) => Enqueued::Hire(lane.crew.hire()),
-            None => Enqueued::Awake,
+        let call = lane.crew.summon();
+        if call.is_none() {
+            if is_first {
+                // It has to wait, from now on.
+                lane.moved = self.time.now();
+            }
+            self.start_one_more(state, which);
+        }
+        call
+    }
+
+    /// Starts a thread more for an elastic lane, if it needs one. If the system has none to give, the lane goes on with
+    /// those that it has: one was there when the pool started, and one stays.
+    #[inline]
+    fn start_one_more(self: &Arc<Self>, state: &mut State, which: Which) {
+        let lane = state.lane(which);
+        if lane.crew.wants_one_more(lane.queue.len()) && self.start_thread(state, which).is_err() {
+            state.threads_missed += 1;
         }
     }
 
-    /// Accepts work that waits for room, and that its waiter is about to run on a thread of the pool. Gives it
-    /// back if that is too late.
-    pub(crate) fn accept_for_waiter(&self, which: Which, work: &Arc<dyn Work>) -> Result<(), Entry> {
+    /// Starts a thread. Under the lock, so that whoever ends the pool knows of it.
+    #[cold]
+    pub(crate) fn start_thread(self: &Arc<Self>, state: &mut State, which: Which) -> io::Result<()> {
+        let (number, desk) = state.lane(which).crew.hire();
+        match worker::start(self, which, number, desk) {
+            Ok(handle) => {
+                forget_finished(&mut state.handles);
+                state.handles.push(handle);
+                Ok(())
+            }
+            Err(error) => {
+                state.lane(which).crew.dismiss(number);
+                Err(error)
+            }
+        }
+    }
+
+    /// Takes work out of its line, or from where it waits for room, because its waiter is about to run it on a thread of
+    /// the pool. It is accepted by then.
+    ///
+    /// # Errors
+    /// Gives it back if that is too late.
+    pub(crate) fn take_for_waiter(self: &Arc<Self>, which: Which, work: &Arc<dyn Work>) -> Result<(), Entry> {
+        let mut aftermath = Aftermath::default();
         let mut state = self.lock();
-        let Some(entry) = state.lane(which).queue.take_out_of_waiting(work) else { return Ok(()) };
-        state.tally.admit_from_inside(entry.parts.len() as u64).map_err(|_| entry)
+        if let Some(entry) = state.lane(which).queue.take_out_of_waiting(work) {
+            return state.tally.admit_from_inside(entry.parts.len() as u64).map_err(|_| entry);
+        }
+        let entry = state.lane(which).queue.take_out_of_line(work);
+        self.let_in_who_waits(&mut state, which, &mut aftermath);
+        drop(state);
+        drop(entry);
+        self.see_to(aftermath);
+        Ok(())
+    }
+
+    /// Takes work out of a line with a limit that its waiter has withdrawn: it makes room.
+    #[cold]
+    pub(crate) fn make_room(self: &Arc<Self>, which: Which, work: &Arc<dyn Work>) {
+        let (mut ended, mut aftermath) = (Vec::new(), Aftermath::default());
+        let mut state = self.lock();
+        let waited = state.lane(which).queue.take_out_of_waiting(work);
+        let entry = state.lane(which).queue.take_out_of_line(work);
+        if let Some(entry) = &entry {
+            entry.work.take_out(entry.parts.clone(), Outcome::Cancelled, &mut ended);
+        }
+        self.let_in_who_waits(&mut state, which, &mut aftermath);
+        self.settle(&mut state, &mut ended, &mut aftermath);
+        drop(state);
+        drop((waited, entry));
+        self.see_to(aftermath);
     }
 
     /// Books how work ended, and tells those who wait for the end of all work.
@@ -276,7 +360,8 @@ impl Hub {
     fn nothing_is_in_flight(state: &mut State, aftermath: &mut Aftermath) {
         aftermath.hold = state.hold.take();
         aftermath.ring |= mem::take(&mut state.is_waited_for);
-        if state.tally.is_closed() && state.tally.outstanding() == 0 {
+        let nobody_waits = state.lanes.iter().all(|lane| lane.queue.waiting() == 0);
+        if state.tally.is_closed() && state.tally.outstanding() == 0 && nobody_waits {
             state.has_ended = true;
             for which in Which::ALL {
                 let calls = state.lane(which).crew.summon_all();
@@ -289,7 +374,7 @@ impl Hub {
     /// something.
     #[inline]
     pub(crate) fn take_share(
-        &self,
+        self: &Arc<Self>,
         state: &mut State,
         which: Which,
         number: usize,
@@ -299,31 +384,35 @@ impl Hub {
     ) -> bool {
         let lane = state.lane(which);
         lane.crew.has_looked();
-        let threads = lane.crew.len();
-        lane.queue.take_share(threads, share);
-        let others_have_more = share.is_empty() && lane.crew.help_others(share, number);
+        lane.queue.take_share(lane.crew.share(), share);
+        if share.is_empty() {
+            lane.crew.help_others(share, number);
+        }
         if share.is_empty() {
             return false;
         }
-        if share.len() > 1 || others_have_more || !lane.queue.is_empty() {
-            aftermath.calls.extend(lane.crew.summon().map(|call| (which, call)));
-        }
         lane.moved = now;
+        if share.len() > 1 || !lane.queue.is_empty() || lane.crew.others_have_more(number) {
+            let call = lane.crew.summon().map(|call| (which, call));
+            if call.is_none() {
+                self.start_one_more(state, which);
+            }
+            aftermath.calls.extend(call);
+        }
         self.let_in_who_waits(state, which, aftermath);
         true
     }
 
     /// Accepts those who wait for room, as far as there is some.
     #[inline]
-    fn let_in_who_waits(&self, state: &mut State, which: Which, aftermath: &mut Aftermath) {
+    fn let_in_who_waits(self: &Arc<Self>, state: &mut State, which: Which, aftermath: &mut Aftermath) {
         while let Some(entry) = state.lane(which).queue.next_to_fit() {
             // Once it is closed, only those wait whom work inside has brought.
             match state.tally.admit_from_inside(entry.parts.len() as u64) {
-                Ok(()) => match self.enqueue(state, which, entry) {
-                    Enqueued::Awake => {}
-                    Enqueued::Call(call) => aftermath.calls.push((which, call)),
-                    Enqueued::Hire(hired) => aftermath.hired.push((which, hired)),
-                },
+                Ok(()) => {
+                    let call = self.enqueue(state, which, entry);
+                    aftermath.calls.extend(call.map(|call| (which, call)));
+                }
                 Err(_) => aftermath.refuse(entry),
             }
         }
@@ -331,15 +420,11 @@ impl Hub {
 
     /// Lets nothing in from outside any more. Gives whether it did until now.
     pub(crate) fn close(self: &Arc<Self>) -> bool {
+        let mut aftermath = Aftermath::default();
         let mut state = self.lock();
         let was_open = state.tally.close();
-        let mut aftermath = Aftermath::default();
-        for which in Which::ALL {
-            let waiting = state.lane(which).queue.take_waiting();
-            let parts = waiting.iter().map(|entry| entry.parts.len() as u64).sum();
-            state.tally.refuse(Refusal::Closed, parts);
-            waiting.into_iter().for_each(|entry| aftermath.refuse(entry));
-        }
+        // What work inside has brought may still find room.
+        Self::refuse_who_waits(&mut state, |entry| !entry.inside, &mut aftermath);
         if state.tally.in_flight() == 0 {
             Self::nothing_is_in_flight(&mut state, &mut aftermath);
         }
@@ -348,36 +433,73 @@ impl Hub {
         was_open
     }
 
-    /// Takes out all that has not begun, and books it with `outcome`.
-    pub(crate) fn take_out(self: &Arc<Self>, outcome: Outcome) -> Vec<Entry> {
-        let (mut entries, mut ended, mut aftermath) = (Vec::new(), Vec::new(), Aftermath::default());
-        let mut state = self.lock();
+    fn refuse_who_waits(state: &mut State, whom: impl Fn(&Entry) -> bool, aftermath: &mut Aftermath) {
         for which in Which::ALL {
-            let lane = state.lane(which);
-            entries.extend(lane.queue.take_line());
-            for (_, member) in lane.crew.members() {
-                entries.extend(mem::take(&mut lock(&member.desk).share));
+            for entry in state.lane(which).queue.take_waiting(&whom) {
+                state.tally.refuse(Refusal::Closed, entry.parts.len() as u64);
+                aftermath.refuse(entry);
             }
-            state.lane(which).queue.take_waiting().into_iter().for_each(|entry| aftermath.refuse(entry));
         }
-        for entry in &entries {
-            entry.work.take_out(entry.parts.clone(), outcome, &mut ended);
-        }
+    }
+
+    /// Takes out all that has not begun, to be handed back.
+    pub(crate) fn hand_back(self: &Arc<Self>) -> Vec<Entry> {
+        let (mut ended, mut aftermath) = (Vec::new(), Aftermath::default());
+        let mut state = self.lock();
+        let entries = Self::take_out(&mut state, Outcome::HandedBack, &mut ended, &mut aftermath);
         self.settle(&mut state, &mut ended, &mut aftermath);
         drop(state);
         self.see_to(aftermath);
         entries
     }
 
+    /// Takes out all that has not begun: that is its `outcome`. Who waits for room is refused.
+    fn take_out(
+        state: &mut State,
+        outcome: Outcome,
+        ended: &mut Vec<Outcome>,
+        aftermath: &mut Aftermath,
+    ) -> Vec<Entry> {
+        let mut entries = Vec::new();
+        for which in Which::ALL {
+            let lane = state.lane(which);
+            entries.extend(lane.queue.take_line());
+            for (_, member) in lane.crew.members() {
+                // Both at once: the thread goes on meanwhile.
+                let desk = &mut *lock(&member.desk);
+                entries.extend(mem::take(&mut desk.share));
+                ended.append(&mut desk.ended);
+            }
+        }
+        Self::refuse_who_waits(state, |_| true, aftermath);
+        for entry in &entries {
+            entry.work.take_out(entry.parts.clone(), outcome, ended);
+        }
+        entries
+    }
+
     /// Closes it and gives up on what runs. What has not begun is discarded, and its waiter told.
     pub(crate) fn abandon(self: &Arc<Self>) {
         self.close();
-        for entry in self.take_out(Outcome::Cancelled) {
+        let (mut ended, mut aftermath) = (Vec::new(), Aftermath::default());
+        let mut state = self.lock();
+        // All in one step, so that nothing begins, or is brought, in between.
+        let entries = Self::take_out(&mut state, Outcome::Cancelled, &mut ended, &mut aftermath);
+        for entry in &entries {
+            state.has_discarded |= entry.work.unstarted(entry.parts.clone()) > 0;
+            entry.work.refuse(entry.parts.clone());
+        }
+        for outcome in ended.drain(..) {
+            state.tally.settle(outcome);
+        }
+        state.tally.abandon();
+        state.telling += 1;
+        drop(state);
+        for entry in entries {
             entry.work.discard(entry.parts, Lost::Discarded);
         }
-        let mut aftermath = Aftermath::default();
-        let mut state = self.lock_up_to_date();
-        state.tally.abandon();
+        let mut state = self.lock();
+        state.telling -= 1;
         Self::nothing_is_in_flight(&mut state, &mut aftermath);
         drop(state);
         self.see_to(aftermath);
@@ -386,20 +508,18 @@ impl Hub {
     /// Does what was left for after the lock.
     #[inline]
     pub(crate) fn see_to(self: &Arc<Self>, aftermath: Aftermath) {
-        let Aftermath { calls, ring, hired, refused, hold } = aftermath;
+        let Aftermath { calls, ring, refused, hold } = aftermath;
         for (which, call) in calls {
             self.call(which, call);
-        }
-        for (which, hired) in hired {
-            self.start_or_do_without(which, hired);
         }
         for entry in refused {
             entry.work.discard(entry.parts, Lost::Closed);
         }
-        drop(hold);
         if ring {
             self.settled.ring();
         }
+        // Time stands still until those who wait have been woken.
+        drop(hold);
     }
 
     #[inline]
@@ -411,32 +531,13 @@ impl Hub {
         }
     }
 
-    /// Starts a thread more for an elastic lane. If the system has none to give, the lane goes on with those that it
-    /// has: the first was there when the pool started, and stays.
-    #[cold]
-    fn start_or_do_without(self: &Arc<Self>, which: Which, hired: Hired) {
-        let number = hired.0;
-        match worker::start(self, which, hired) {
-            Ok(handle) => {
-                if let Some(member) = self.lock().lane(which).crew.member(number) {
-                    member.handle = Some(handle);
-                }
-            }
-            Err(_) => {
-                let mut state = self.lock();
-                state.lane(which).crew.dismiss(number);
-                state.threads_missed += 1;
-            }
-        }
-    }
-
-    /// Who is in flight. What is abandoned and goes on is among them. Of a job in the queue it tells for how
-    /// long the queue has not moved: when each came is not kept.
+    /// Who is in flight. What is abandoned and goes on is among them. Of a job in the queue it tells for how long the
+    /// queue has not moved: when each came is not kept.
     pub(crate) fn stragglers(&self) -> Stragglers {
         let now = self.time.now();
         let age = |since: Instant| now.saturating_duration_since(since);
-        let state = self.lock();
         let mut stragglers = Vec::new();
+        let state = self.lock();
         for (which, lane) in Which::ALL.into_iter().zip(&state.lanes) {
             let mut queued = |entry: &Entry| {
                 let queued = Straggler::new(entry.work.tag().origin(), Activity::Queued, age(lane.moved));
@@ -448,10 +549,11 @@ impl Hub {
                 lock(&member.desk).share.iter().for_each(&mut queued);
             }
             for (number, member) in lane.crew.members() {
-                if let Some((tag, since)) = &lock(&member.desk).running {
-                    let thread = worker::name(&self.name, which, number);
-                    stragglers.push(Straggler::new(tag.origin(), Activity::Running, age(*since)).on(thread));
-                }
+                let thread: Arc<str> = worker::name(&self.name, which, number).into();
+                let running = |(tag, since): &(Tag, Instant)| {
+                    Straggler::new(tag.origin(), Activity::Running, age(*since)).on(thread.clone())
+                };
+                stragglers.extend(lock(&member.desk).running.iter().map(running));
             }
         }
         drop(state);
@@ -466,3 +568,12 @@ impl Hub {
         Wait::new(Drained::new(self.clone()))
     }
 }
+
+/// Lets go of the handles of threads that have ended.
+#[cfg(not(loom))]
+fn forget_finished(handles: &mut Vec<JoinHandle<()>>) {
+    handles.retain(|handle| !handle.is_finished());
+}
+
+#[cfg(loom)]
+fn forget_finished(_: &mut Vec<JoinHandle<()>>) {}

@@ -21,7 +21,7 @@ impl Watch for Idle {
     type Seen = ();
 
     fn look(&self) -> Option<()> {
-        (self.hub.lock_up_to_date().tally.outstanding() == 0).then_some(())
+        self.hub.lock_up_to_date().is_idle().then_some(())
     }
 
     fn bell(&self) -> &Bell {
@@ -54,8 +54,7 @@ impl Watch for Drained {
     type Seen = ();
 
     fn look(&self) -> Option<()> {
-        let state = self.hub.lock_up_to_date();
-        (state.tally.is_closed() && state.tally.in_flight() == 0).then_some(())
+        self.hub.lock_up_to_date().is_drained().then_some(())
     }
 
     fn bell(&self) -> &Bell {

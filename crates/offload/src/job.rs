@@ -30,15 +30,15 @@ pub(crate) trait Awaited<T>: Work {
     /// Whether the result is there.
     fn is_ready(&self) -> bool;
 
-    /// The waiter goes.
-    fn leave(&self, on_drop: OnDrop);
+    /// The waiter goes. Gives whether it has withdrawn the job.
+    fn leave(&self, on_drop: OnDrop) -> bool;
 }
 
 pub(crate) struct Job<F, T> {
     tag: Tag,
     /// Set under the lock, read by the job itself without it.
     waiter_gone: AtomicBool,
-    /// There is a result, or was. Set under the lock; a hint to those who do not hold it.
+    /// There is a result, or was, or will never be. Set under the lock; a hint to those who do not hold it.
     ended: AtomicBool,
     desk: Mutex<Desk<F, T>>,
 }
@@ -100,12 +100,13 @@ impl<F, T> Job<F, T> {
 
 /// Calls a job, and the hook before it.
 pub(crate) fn call<T>(f: impl FnOnce() -> T, before_each: Option<&Hook>) -> Result<T, Panicked> {
-    contain(|| {
-        if let Some(hook) = before_each {
-            hook();
-        }
-        f()
-    })
+    if let Some(hook) = before_each
+        && let Err(panic) = contain(hook)
+    {
+        drop(contain(|| drop(f)));
+        return Err(panic);
+    }
+    contain(f)
 }
 
 impl<F, T> Work for Job<F, T>
@@ -119,6 +120,10 @@ where
 
     fn waiter_has_gone(&self) -> bool {
         self.waiter_gone.load(Ordering::Relaxed)
+    }
+
+    fn is_over(&self) -> bool {
+        self.ended.load(Ordering::Relaxed)
     }
 
     fn run(&self, _: Range<usize>, before_each: Option<&Hook>, ended: &mut Vec<Outcome>) {
@@ -154,8 +159,10 @@ where
     fn discard(&self, _: Range<usize>, why: Lost) {
         let mut desk = lock(&self.desk);
         let Some(f) = desk.stage.discard() else { return };
-        self.tell(desk, Err(why.into()));
+        drop(desk);
+        // Before its waiter is told: by then nothing of it is left.
         drop(contain(|| drop(f)));
+        self.tell(lock(&self.desk), Err(why.into()));
     }
 }
 
@@ -194,15 +201,23 @@ where
         self.ended.load(Ordering::Relaxed)
     }
 
-    fn leave(&self, on_drop: OnDrop) {
+    fn leave(&self, on_drop: OnDrop) -> bool {
         let mut desk = lock(&self.desk);
         self.waiter_gone.store(true, Ordering::Relaxed);
         let f = match on_drop {
             OnDrop::Withdraw => desk.stage.begin(Stage::Withdrawn),
             OnDrop::Run => None,
         };
-        let left = (f, desk.result.take(), desk.waker.take());
+        let withdrawn = f.is_some();
+        if withdrawn {
+            self.ended.store(true, Ordering::Relaxed);
+        }
+        let (result, waker) = (desk.result.take(), desk.waker.take());
         drop(desk);
-        drop(contain(|| drop(left)));
+        // Each by itself: two panics at once would end the process.
+        drop(contain(|| drop(f)));
+        drop(contain(|| drop(result)));
+        drop(contain(|| drop(waker)));
+        withdrawn
     }
 }

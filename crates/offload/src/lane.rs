@@ -13,7 +13,6 @@ use crate::{
     hub::{Brought, Hub, Which},
     job::Job,
     offload::{Offload, OffloadWithTimeout},
-    queue::Entry,
     work::{Lost, Tag, Work},
 };
 
@@ -50,7 +49,9 @@ impl<'p> Lane<'p> {
     {
         let job = Arc::new(Job::new(self.tag(Location::caller()), f));
         match self.bring(job.clone(), 1, true) {
-            Brought::Accepted | Brought::Waits => Offload::new(job, self.hub.home(self.which)),
+            Brought::Accepted | Brought::Waits => {
+                Offload::new(job, self.hub.home(self.which), self.hub_if_bounded())
+            }
             Brought::Refused(why) => {
                 job.discard(0..1, Lost::Closed);
                 Offload::lost(OffloadError::Refused(why))
@@ -70,7 +71,9 @@ impl<'p> Lane<'p> {
     {
         let job = Arc::new(Job::new(self.tag(Location::caller()), f));
         match self.bring(job.clone(), 1, false) {
-            Brought::Accepted | Brought::Waits => Ok(Offload::new(job, self.hub.home(self.which))),
+            Brought::Accepted | Brought::Waits => {
+                Ok(Offload::new(job, self.hub.home(self.which), self.hub_if_bounded()))
+            }
             Brought::Refused(why) => {
                 let work = job.take_closure().expect("a refused job has not begun");
                 Err(Refused { why, work })
@@ -78,13 +81,15 @@ impl<'p> Lane<'p> {
         }
     }
 
-    /// Brings several jobs at once: one step for the queue, one thread woken, which wakes the next, and results
-    /// that come back many at a time. A thread takes a share of them at a time, up to 32, so that one that
-    /// takes long may hold up the few behind it in its share.
+    /// Brings several jobs at once: one step for the queue, one thread woken, which wakes the next, and one waiter, who is
+    /// woken when there are as many results as he waits for.
     ///
     /// If the lane has a limit, they wait until there is room for all of them; or, if they are more than that,
     /// until the line is empty. On a closed pool they are dropped, and each result is
     /// [`OffloadError::Refused`].
+    ///
+    /// # Panics
+    /// With 2^32 jobs or more.
     #[track_caller]
     pub fn offload_all<F, T>(&self, jobs: impl IntoIterator<Item = F>) -> Batch<T>
     where
@@ -99,13 +104,16 @@ impl<'p> Lane<'p> {
         {
             jobs.discard(0..len, Lost::Closed);
         }
-        Batch::new(jobs, len, self.hub.home(self.which))
+        Batch::new(jobs, len, self.hub.home(self.which), self.hub_if_bounded())
     }
 
     /// Brings several jobs at once, unless the pool is closed or there is no room for all of them.
     ///
     /// # Errors
     /// Hands all of them back: none has run, and none will.
+    ///
+    /// # Panics
+    /// With 2^32 jobs or more.
     #[track_caller]
     pub fn try_offload_all<F, T>(
         &self,
@@ -123,7 +131,7 @@ impl<'p> Lane<'p> {
         {
             return Err(Refused { why, work: jobs.take_closures() });
         }
-        Ok(Batch::new(jobs, len, self.hub.home(self.which)))
+        Ok(Batch::new(jobs, len, self.hub.home(self.which), self.hub_if_bounded()))
     }
 
     /// Brings a job that is given up on at `deadline`: then awaiting it gives [`OffloadError::Elapsed`]. If it
@@ -150,8 +158,13 @@ impl<'p> Lane<'p> {
         Tag { site, name: self.name.clone() }
     }
 
+    /// What a job needs to give its room back, if it holds any that others wait for.
+    fn hub_if_bounded(&self) -> Option<Arc<Hub>> {
+        self.hub.is_bounded(self.which).then(|| self.hub.clone())
+    }
+
     fn bring(&self, work: Arc<dyn Work>, parts: usize, may_wait: bool) -> Brought {
-        self.hub.bring(self.which, Entry { work, parts: 0..parts }, may_wait)
+        self.hub.bring(self.which, work, 0..parts, may_wait)
     }
 }
 

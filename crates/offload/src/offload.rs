@@ -2,29 +2,30 @@
 
 use std::{
     fmt,
-    future::Future,
+    future::{Future, poll_fn},
     pin::Pin,
     sync::Arc,
     task::{Context, Poll},
 };
 
 use ebbtide_lifecycle::{
-    time::{Alarm, Deadline, Timer},
+    time::{Alarm, Clock, Deadline, SystemClock, Timer},
     wait::{block_on, block_on_by},
 };
 use pin_project_lite::pin_project;
 
 use crate::{
     error::OffloadError,
-    hub::Home,
+    hub::{Home, Hub},
     job::{Awaited, OnDrop},
+    work::Work,
     worker,
 };
 
 /// The result of a job that is on its way: `.await` it, or block the thread with [`wait`](Offload::wait).
 ///
-/// Awaited on a thread of the job's own lane, the job is run right there, unless it has begun: so a job that
-/// waits for another one of its own pool does not wait for itself, not even with one thread.
+/// Awaited on a thread of the job's own pool, the job is run right there, unless it has begun: so a job that waits
+/// for another one of its own pool does not wait for itself, not even with one thread.
 ///
 /// # Cancel safety
 /// Dropping it withdraws a job that has not begun; one that has begun runs to its end, and its result is
@@ -33,6 +34,8 @@ use crate::{
 pub struct Offload<T> {
     ticket: Ticket<T>,
     on_drop: OnDrop,
+    /// The lane that it holds room in, if that has a limit.
+    bounded: Option<Arc<Hub>>,
 }
 
 enum Ticket<T> {
@@ -45,12 +48,12 @@ enum Ticket<T> {
 }
 
 impl<T> Offload<T> {
-    pub(crate) fn new(job: Arc<dyn Awaited<T>>, home: Home) -> Self {
-        Self { ticket: Ticket::Job { job, home }, on_drop: OnDrop::default() }
+    pub(crate) fn new(job: Arc<dyn Awaited<T>>, home: Home, bounded: Option<Arc<Hub>>) -> Self {
+        Self { ticket: Ticket::Job { job, home }, on_drop: OnDrop::default(), bounded }
     }
 
     pub(crate) fn lost(why: OffloadError) -> Self {
-        Self { ticket: Ticket::Lost(Some(why)), on_drop: OnDrop::default() }
+        Self { ticket: Ticket::Lost(Some(why)), on_drop: OnDrop::default(), bounded: None }
     }
 
     /// Says what becomes of a job that has not begun when this is dropped.
@@ -89,21 +92,28 @@ impl<T> Offload<T> {
     /// # Errors
     /// As awaiting it, and [`OffloadError::Elapsed`].
     pub fn wait_by(self, deadline: Deadline) -> Result<T, OffloadError> {
-        block_on_by(self, deadline).unwrap_or(Err(OffloadError::Elapsed))
+        let mut offload = self;
+        let may_begin = || !deadline.is_expired(SystemClock.now());
+        let waits = poll_fn(|cx| offload.poll_if(cx, may_begin));
+        block_on_by(waits, deadline).unwrap_or(Err(OffloadError::Elapsed))
     }
 }
 
 impl<T> Unpin for Offload<T> {}
 
-impl<T> Future for Offload<T> {
-    type Output = Result<T, OffloadError>;
-
-    /// # Panics
-    /// When it is polled after it has given its result.
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+impl<T> Offload<T> {
+    /// Polls it. On a thread of its own pool it is run right here, if it has not begun and `may_begin` says so.
+    fn poll_if(
+        &mut self,
+        cx: &mut Context<'_>,
+        may_begin: impl FnOnce() -> bool,
+    ) -> Poll<Result<T, OffloadError>> {
         let result = match &mut self.ticket {
             Ticket::Job { job, home } => {
-                worker::run_by_waiter(*home, || job.clone());
+                if worker::is_at(*home) && !job.is_ready() && may_begin() {
+                    let work: Arc<dyn Work> = job.clone();
+                    worker::run_by_waiter(*home, &work);
+                }
                 match job.poll(cx) {
                     Poll::Ready(result) => result,
                     Poll::Pending => return Poll::Pending,
@@ -117,10 +127,24 @@ impl<T> Future for Offload<T> {
     }
 }
 
+impl<T> Future for Offload<T> {
+    type Output = Result<T, OffloadError>;
+
+    /// # Panics
+    /// When it is polled after it has given its result.
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        self.poll_if(cx, || true)
+    }
+}
+
 impl<T> Drop for Offload<T> {
     fn drop(&mut self) {
-        if let Ticket::Job { job, .. } = &self.ticket {
-            job.leave(self.on_drop);
+        if let Ticket::Job { job, home } = &self.ticket
+            && job.leave(self.on_drop)
+            && let Some(hub) = &self.bounded
+        {
+            let work: Arc<dyn Work> = job.clone();
+            hub.make_room(home.which, &work);
         }
     }
 }
@@ -163,7 +187,7 @@ impl<T, Tm: Timer> Future for OffloadWithTimeout<T, Tm> {
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.project();
         let Some(job) = this.job else { return Poll::Ready(Err(OffloadError::Elapsed)) };
-        if let Poll::Ready(result) = Pin::new(job).poll(cx) {
+        if let Poll::Ready(result) = job.poll_if(cx, || !this.alarm.is_due()) {
             return Poll::Ready(result);
         }
         this.alarm.poll(cx).map(|()| {

@@ -3,7 +3,7 @@
 use std::{fmt, sync::Arc};
 
 use ebbtide_lifecycle::{
-    Balance, Component, Ledger, Outcome, Reason, Refused, Stopped, Stopping,
+    Balance, Component, Ledger, Reason, Refused, Stopped, Stopping,
     blame::Stragglers,
     time::{Deadline, Timer},
     wait::Wait,
@@ -19,7 +19,10 @@ use crate::{
     lane::Lane,
     offload::{Offload, OffloadWithTimeout},
     stats::Stats,
-    sync::thread::JoinHandle,
+    sync::{
+        lock,
+        thread::{self, JoinHandle},
+    },
     unstarted::Unstarted,
     worker,
 };
@@ -64,19 +67,8 @@ impl Pool {
                 Kind::Elastic { .. } => usize::from(!cfg!(loom)),
             };
             for _ in 0..threads {
-                let hired = hub.lock().lane(which).crew.hire();
-                let number = hired.0;
-                match worker::start(hub, which, hired) {
-                    Ok(handle) => {
-                        if let Some(member) = hub.lock().lane(which).crew.member(number) {
-                            member.handle = Some(handle);
-                        }
-                    }
-                    Err(error) => {
-                        hub.lock().lane(which).crew.dismiss(number);
-                        return Err(StartError::Thread(error));
-                    }
-                }
+                let started = hub.start_thread(&mut hub.lock(), which);
+                started.map_err(StartError::Thread)?;
             }
         }
         Ok(pool)
@@ -169,7 +161,7 @@ impl Pool {
     /// Closes it, and gives back the jobs that have not begun.
     pub fn close_and_hand_back(&self) -> Vec<Unstarted> {
         self.hub().close();
-        let entries = self.hub().take_out(Outcome::HandedBack).into_iter();
+        let entries = self.hub().hand_back().into_iter();
         let unstarted = entries.map(|entry| Unstarted::new(entry.work, entry.parts));
         unstarted.filter(|unstarted| unstarted.jobs() > 0).collect()
     }
@@ -204,11 +196,12 @@ impl Component for Pool {
             if !in_time {
                 hub.abandon();
             }
+            // Also if another stop, with an earlier deadline, has.
             if hub.lock().tally.is_abandoned() {
                 return Stopped::Overdue;
             }
             join(&hub);
-            Stopped::Clean
+            if hub.lock().has_discarded { Stopped::Overdue } else { Stopped::Clean }
         };
         match &self.hub().time {
             Time::Real => Stopping::blocking(move || end(drained.wait_by(deadline).is_ok())),
@@ -233,10 +226,15 @@ fn join(hub: &Arc<Hub>) {
     if worker::is_of(hub) {
         return;
     }
-    let handles = Which::ALL.map(|which| hub.lock().lane(which).crew.take_handles());
-    for handle in handles.into_iter().flatten() {
-        // Jobs' panics are caught; there is nothing else to panic in a thread of the pool.
-        let _: Result<(), _> = JoinHandle::join(handle);
+    // Whoever comes second waits for the first.
+    let _joining = lock(&hub.joining);
+    let handles = hub.lock().take_handles();
+    for handle in handles {
+        // In the destructor of a thread-local it may be the thread's own.
+        if handle.thread().id() != thread::current().id() {
+            // Jobs' panics are caught; there is nothing else to panic in a thread of the pool.
+            let _: Result<(), _> = JoinHandle::join(handle);
+        }
     }
 }
 

@@ -1,16 +1,39 @@
 //! What waits to be run in a lane: in line, and, where there is a limit, before the line.
 
-use std::{collections::VecDeque, ops::Range, sync::Arc};
+use std::{collections::VecDeque, mem, ops::Range, sync::Arc};
 
 use crate::work::Work;
 
 /// A thread takes so many jobs at once at most.
 const SHARE_MAX: usize = 32;
 
+/// So many entries are looked at for one that is to be taken out of a line without a limit.
+const SEARCH_MAX: usize = 64;
+
 /// Work, and which of its parts have not been taken yet.
 pub(crate) struct Entry {
     pub(crate) work: Arc<dyn Work>,
     pub(crate) parts: Range<usize>,
+    /// Work that runs in the pool has brought it.
+    pub(crate) inside: bool,
+}
+
+impl Entry {
+    /// The first `len` of its parts.
+    pub(crate) fn split_front(&mut self, len: usize) -> Self {
+        let parts = self.parts.start..self.parts.start + len;
+        self.parts.start = parts.end;
+        Self { work: self.work.clone(), parts, inside: self.inside }
+    }
+}
+
+/// How much a thread takes at a time.
+#[derive(Clone, Copy)]
+pub(crate) enum Share {
+    One,
+    /// One of so many threads takes more than one where there is much more than one for each, so that it does not have
+    /// to come back for every single one.
+    OneOf(usize),
 }
 
 #[derive(Default)]
@@ -79,11 +102,13 @@ impl Queue {
         if self.fits(next.parts.len()) { self.waiting.pop_front() } else { None }
     }
 
-    /// Moves what one of `threads` runs next to `share`: more than one where there is much more than one for each, so
-    /// that it does not have to come back for every single one.
+    /// Moves what a thread runs next to `share`.
     #[inline]
-    pub(crate) fn take_share(&mut self, threads: usize, share: &mut VecDeque<Entry>) {
-        let mut wanted = (self.len / (4 * threads)).clamp(1, SHARE_MAX);
+    pub(crate) fn take_share(&mut self, size: Share, share: &mut VecDeque<Entry>) {
+        let mut wanted = match size {
+            Share::One => 1,
+            Share::OneOf(threads) => (self.len / (4 * threads)).clamp(1, SHARE_MAX),
+        };
         while wanted > 0 {
             let Some(front) = self.line.front_mut() else { return };
             let taken = front.parts.len().min(wanted);
@@ -92,9 +117,7 @@ impl Queue {
             if taken == front.parts.len() {
                 share.extend(self.line.pop_front());
             } else {
-                let parts = front.parts.start..front.parts.start + taken;
-                front.parts.start = parts.end;
-                share.push_back(Entry { work: front.work.clone(), parts });
+                share.push_back(front.split_front(taken));
             }
         }
     }
@@ -102,12 +125,25 @@ impl Queue {
     /// Takes everything out of the line.
     pub(crate) fn take_line(&mut self) -> VecDeque<Entry> {
         self.len = 0;
-        std::mem::take(&mut self.line)
+        mem::take(&mut self.line)
     }
 
-    /// Takes out everything that waits for room.
-    pub(crate) fn take_waiting(&mut self) -> VecDeque<Entry> {
-        std::mem::take(&mut self.waiting)
+    /// Takes out those that wait for room, of those that are `wanted`.
+    pub(crate) fn take_waiting(&mut self, wanted: impl Fn(&Entry) -> bool) -> VecDeque<Entry> {
+        let (taken, left) = mem::take(&mut self.waiting).into_iter().partition(wanted);
+        self.waiting = left;
+        taken
+    }
+
+    /// Takes out work that is in the line. It is looked for from the end; in a line without a limit, where nobody waits for
+    /// its room, not for long.
+    pub(crate) fn take_out_of_line(&mut self, work: &Arc<dyn Work>) -> Option<Entry> {
+        let first = if self.limit.is_some() { 0 } else { self.line.len().saturating_sub(SEARCH_MAX) };
+        let place =
+            (first..self.line.len()).rev().find(|place| Arc::ptr_eq(&self.line[*place].work, work))?;
+        let entry = self.line.remove(place)?;
+        self.len -= entry.parts.len();
+        Some(entry)
     }
 
     pub(crate) fn line(&self) -> impl Iterator<Item = &Entry> {

@@ -6,7 +6,7 @@ use std::sync::PoisonError;
 pub(crate) use std::{
     sync::{
         Mutex, MutexGuard,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     thread, thread_local,
 };
@@ -15,7 +15,7 @@ pub(crate) use std::{
 pub(crate) use loom::{
     sync::{
         Mutex, MutexGuard,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     thread, thread_local,
 };

@@ -16,6 +16,9 @@ pub(crate) trait Work: Send + Sync {
     /// Whether nobody waits for its result any more.
     fn waiter_has_gone(&self) -> bool;
 
+    /// A hint that there is nothing left to be run.
+    fn is_over(&self) -> bool;
+
     /// Runs those of `parts` that have not begun, stores their results and wakes whoever waits. Says of each how it
     /// ended, also of those that had been withdrawn; but not of those that their waiter has run himself.
     fn run(&self, parts: Range<usize>, before_each: Option<&Hook>, ended: &mut Vec<Outcome>);
@@ -161,11 +164,21 @@ pub fn waiter_has_gone() -> bool {
     RUNNING.try_with(|running| running.try_borrow().is_ok_and(|work| ask(&work))).unwrap_or(false)
 }
 
-/// Runs `act` as part of `work`, which [`waiter_has_gone`] then asks. `act` lets no panic out.
+/// Whether this is in the middle of a job.
+pub(crate) fn is_in_a_job() -> bool {
+    RUNNING.try_with(|running| running.try_borrow().is_ok_and(|work| work.is_some())).unwrap_or(false)
+}
+
+/// Says what this thread runs from now on, which [`waiter_has_gone`] then asks. Gives what it ran before.
+pub(crate) fn now_runs(work: Option<Arc<dyn Work>>) -> Option<Arc<dyn Work>> {
+    RUNNING.with(|running| running.replace(work))
+}
+
+/// Runs `act` as part of `work`. It lets no panic out.
 pub(crate) fn as_part_of<T>(work: Arc<dyn Work>, act: impl FnOnce() -> T) -> T {
-    let before = RUNNING.with(|running| running.replace(Some(work)));
+    let before = now_runs(Some(work));
     let done = act();
-    drop(RUNNING.with(|running| running.replace(before)));
+    drop(now_runs(before));
     done
 }
 

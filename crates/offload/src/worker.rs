@@ -2,7 +2,8 @@
 
 use std::{
     cell::RefCell,
-    io,
+    io, mem,
+    ops::Range,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -14,14 +15,13 @@ use ebbtide_lifecycle::{
 
 use crate::{
     crew::{Desk, Kind},
-    hub::{Aftermath, Hired, Home, Hub, Which},
-    queue::Entry,
+    hub::{Aftermath, Home, Hub, Time, Which},
     sync::{
         Mutex, Ordering, lock,
         thread::{self, JoinHandle},
         thread_local,
     },
-    work::{Lost, Work, as_part_of},
+    work::{Lost, Work, as_part_of, is_in_a_job, now_runs},
 };
 
 /// For so long a thread stays awake with nothing to do: about as long as it takes to wake one.
@@ -29,31 +29,53 @@ const LINGER: Duration = Duration::from_micros(50);
 
 thread_local! {
     /// Whose thread this is.
-    static POST: RefCell<Option<(Arc<Hub>, Which)>> = RefCell::default();
+    static POST: RefCell<Option<Post>> = RefCell::default();
+}
+
+/// A thread's place in a pool.
+#[derive(Clone)]
+struct Post {
+    hub: Arc<Hub>,
+    desk: Arc<Mutex<Desk>>,
 }
 
 /// Whether this is a thread of the pool.
 #[inline]
 pub(crate) fn is_of(hub: &Arc<Hub>) -> bool {
-    POST.try_with(|post| post.borrow().as_ref().is_some_and(|(own, _)| Arc::ptr_eq(own, hub)))
+    // In the destructor of another thread-local there may be nothing left to ask.
+    POST.try_with(|post| post.borrow().as_ref().is_some_and(|post| Arc::ptr_eq(&post.hub, hub)))
         .unwrap_or(false)
 }
 
-/// Runs work of this thread's own lane, whose result is waited for here, unless it has begun: whoever waits on
-/// a thread of a pool for work of the same pool would wait in vain if he had the last thread.
+/// Whether this is a thread of the pool, in the middle of a job.
 #[inline]
-pub(crate) fn run_by_waiter(home: Home, work: impl FnOnce() -> Arc<dyn Work>) {
-    let own = |post: &Option<(Arc<Hub>, Which)>| {
-        let (hub, which) = post.as_ref()?;
-        (hub.home(*which) == home).then(|| (hub.clone(), *which))
-    };
-    // In the destructor of another thread-local there may be nothing left to ask.
-    let Some((hub, which)) = POST.try_with(|post| own(&post.borrow())).ok().flatten() else { return };
-    let (work, mut ended, mut aftermath) = (work(), Vec::new(), Aftermath::default());
-    if let Err(entry) = hub.accept_for_waiter(which, &work) {
+pub(crate) fn is_in_a_job_of(hub: &Arc<Hub>) -> bool {
+    is_of(hub) && is_in_a_job()
+}
+
+/// This thread's place, if it is in that pool.
+fn post_in(home: Home) -> Option<Post> {
+    POST.try_with(|post| post.borrow().clone().filter(|post| post.hub.id == home.pool)).ok().flatten()
+}
+
+/// Whether this is a thread of the pool where that job is.
+#[inline]
+pub(crate) fn is_at(home: Home) -> bool {
+    POST.try_with(|post| post.borrow().as_ref().is_some_and(|post| post.hub.id == home.pool)).unwrap_or(false)
+}
+
+/// Runs work of this thread's own pool, whose result is waited for here, unless it has begun: whoever waits on a thread of
+/// a pool for work of the same pool would wait in vain if he had the last thread.
+#[cold]
+pub(crate) fn run_by_waiter(home: Home, work: &Arc<dyn Work>) {
+    let Some(Post { hub, desk }) = post_in(home) else { return };
+    if let Err(entry) = hub.take_for_waiter(home.which, work) {
         return entry.work.discard(entry.parts, Lost::Closed);
     }
+    let (mut ended, mut aftermath) = (Vec::new(), Aftermath::default());
+    lock(&desk).running.push((work.tag().clone(), hub.time.now()));
     as_part_of(work.clone(), || work.run_by_waiter(hub.before_each.as_ref(), &mut ended));
+    lock(&desk).running.pop();
     hub.settle(&mut hub.lock(), &mut ended, &mut aftermath);
     hub.see_to(aftermath);
 }
@@ -67,10 +89,15 @@ pub(crate) fn name(pool: &str, which: Which, number: usize) -> String {
 }
 
 /// Starts a thread that was hired.
-pub(crate) fn start(hub: &Arc<Hub>, which: Which, (number, desk): Hired) -> io::Result<JoinHandle<()>> {
+pub(crate) fn start(
+    hub: &Arc<Hub>,
+    which: Which,
+    number: usize,
+    desk: Arc<Mutex<Desk>>,
+) -> io::Result<JoinHandle<()>> {
     let worker = Worker { hub: hub.clone(), which, number, desk };
     thread::Builder::new().name(name(&hub.name, which, number)).spawn(move || {
-        POST.with(|post| post.replace(Some((worker.hub.clone(), worker.which))));
+        POST.with(|post| post.replace(Some(Post { hub: worker.hub.clone(), desk: worker.desk.clone() })));
         worker.run();
         POST.with(|post| drop(post.take()));
     })
@@ -81,6 +108,46 @@ struct Worker {
     which: Which,
     number: usize,
     desk: Arc<Mutex<Desk>>,
+}
+
+/// What a thread runs next.
+struct Next {
+    /// None if it is the same work as before.
+    another: Option<Arc<dyn Work>>,
+    parts: Range<usize>,
+}
+
+/// Tells a thread when a job begins. To read the clock costs more than a tiny job does: where many follow each other
+/// quickly, it is read for some of them, and the others seem to have begun a little earlier than they did.
+struct Watch {
+    read: Instant,
+    /// So many may begin before it is read again.
+    unread: u32,
+}
+
+impl Watch {
+    /// How many jobs may begin at one reading.
+    const UNREAD_MAX: u32 = 15;
+
+    /// If the jobs since the last reading have taken no longer than this, they are tiny.
+    const TINY: Duration = Duration::from_micros(20);
+
+    fn new(now: Instant) -> Self {
+        Self { read: now, unread: 0 }
+    }
+
+    #[inline]
+    fn look(&mut self, time: &Time) -> Instant {
+        if self.unread > 0 {
+            self.unread -= 1;
+            return self.read;
+        }
+        let before = mem::replace(&mut self.read, time.now());
+        if self.read - before < Self::TINY {
+            self.unread = Self::UNREAD_MAX;
+        }
+        self.read
+    }
 }
 
 /// What a thread finds when it comes to the queue.
@@ -99,13 +166,9 @@ enum Found {
 impl Worker {
     fn run(&self) {
         let kind = self.hub.lock().lane(self.which).crew.begins(self.number, thread::current());
-        let mut ended = Vec::new();
+        let (mut ended, mut watch) = (Vec::new(), Watch::new(self.hub.time.now()));
         loop {
-            while let Some(entry) = self.next_of_share(&mut ended) {
-                as_part_of(entry.work.clone(), || {
-                    entry.work.run(entry.parts.clone(), self.hub.before_each.as_ref(), &mut ended);
-                });
-            }
+            self.run_share(&mut watch, &mut ended);
             let mut found = self.come_to_the_queue(true);
             if found == Found::TimeToLinger {
                 self.linger();
@@ -114,19 +177,52 @@ impl Worker {
             if found == Found::TheEnd || (found == Found::TimeToSleep && !self.sleep(kind)) {
                 return;
             }
+            if found == Found::TimeToSleep {
+                watch = Watch::new(self.hub.time.now());
+            }
         }
+    }
+
+    /// Runs what it has taken.
+    fn run_share(&self, watch: &mut Watch, ended: &mut Vec<Outcome>) {
+        let mut current: Option<Arc<dyn Work>> = None;
+        while let Some(Next { another, parts }) = self.next_of_share(current.as_ref(), watch, ended) {
+            if let Some(work) = another {
+                drop(now_runs(Some(work.clone())));
+                current = Some(work);
+            }
+            if let Some(work) = &current {
+                work.run(parts, self.hub.before_each.as_ref(), ended);
+            }
+        }
+        drop(now_runs(None));
     }
 
     /// Takes the next of what it has taken already, and shows it. Says how what it ran has ended.
     #[inline]
-    fn next_of_share(&self, ended: &mut Vec<Outcome>) -> Option<Entry> {
+    fn next_of_share(
+        &self,
+        current: Option<&Arc<dyn Work>>,
+        watch: &mut Watch,
+        ended: &mut Vec<Outcome>,
+    ) -> Option<Next> {
         // The end of one job is the beginning of the next.
-        let now = self.hub.time.now();
-        let mut desk = lock(&self.desk);
+        let now = watch.look(&self.hub.time);
+        let desk = &mut *lock(&self.desk);
         desk.ended.append(ended);
-        let entry = desk.share.pop_front();
-        desk.running = entry.as_ref().map(|entry| (entry.work.tag().clone(), now));
-        entry
+        desk.running.clear();
+        let front = desk.share.front_mut()?;
+        if !front.work.is_over() {
+            desk.running.push((front.work.tag().clone(), now));
+        }
+        // Of a batch one part at a time: the others have not begun.
+        let parts = front.parts.start..front.parts.start + 1;
+        if front.parts.len() == 1 {
+            return desk.share.pop_front().map(|entry| Next { another: Some(entry.work), parts });
+        }
+        front.parts.start = parts.end;
+        let is_another = !current.is_some_and(|current| Arc::ptr_eq(current, &front.work));
+        Some(Next { another: is_another.then(|| front.work.clone()), parts })
     }
 
     /// Brings back what it has run, and takes what is to be run next. If there is nothing, it is known from now on to
@@ -173,7 +269,7 @@ impl Worker {
 
     /// Sleeps until it is woken. Gives false if it is to leave, because it has slept for so long.
     fn sleep(&self, kind: Kind) -> bool {
-        let until = match kind {
+        let mut until = match kind {
             Kind::Fixed(_) => None,
             Kind::Elastic { keep_alive, .. } => SystemClock.now().checked_add(keep_alive),
         };
@@ -185,10 +281,14 @@ impl Worker {
             if !crew.is_asleep(self.number) {
                 return true;
             }
-            if crew.len() > 1 && until.is_some_and(|until| SystemClock.now() >= until) {
-                crew.rises(self.number);
-                crew.dismiss(self.number);
-                return false;
+            if until.is_some_and(|until| SystemClock.now() >= until) {
+                if crew.begun() > 1 {
+                    crew.rises(self.number);
+                    crew.dismiss(self.number);
+                    return false;
+                }
+                // Somebody has to stay.
+                until = None;
             }
         }
     }

@@ -80,23 +80,30 @@ fn a_nested_job_that_another_thread_runs_is_waited_for() {
 }
 
 #[test]
-fn a_job_may_wait_for_one_of_the_other_lane() {
-    let pool = pool(1);
+fn jobs_of_both_lanes_may_wait_for_each_other_on_one_thread_each() {
+    let pool = Pool::builder().cpu_threads(1).blocking_threads(1).start().unwrap();
     let inside = pool.clone();
     let job = pool.offload(move || {
         let inner = inside.clone();
-        inside.blocking().offload(move || inner.offload(|| 1).wait_by(soon()).is_err()).wait().unwrap()
+        inside.blocking().offload(move || inner.offload(|| 1).wait().unwrap()).wait().unwrap()
     });
-    assert!(
-        job.wait().unwrap(),
-        "the one CPU thread waits for the blocking one, which waits for it: it gives up"
-    );
-    settled(&pool);
+    assert_eq!(job.wait().unwrap(), 1);
+    assert_eq!(settled(&pool).completed, 3);
 }
 
-fn soon() -> ebbtide_lifecycle::time::Deadline {
-    ebbtide_lifecycle::time::Deadline::after(
-        ebbtide_lifecycle::time::SystemClock,
-        std::time::Duration::from_millis(20),
-    )
+#[test]
+fn a_job_that_its_waiter_runs_is_named_and_leaves_nothing_in_line() {
+    let pool = Pool::builder().cpu_threads(1).cpu_queue(2).start().unwrap();
+    let inside = pool.clone();
+    let job = pool.cpu().named("outer").offload(move || {
+        for _ in 0..10 {
+            let inner = inside.clone();
+            let named = move || inner.stragglers().to_string();
+            let named = inside.cpu().named("inner").try_offload(named).unwrap().wait().unwrap();
+            assert!(named.contains("outer") && named.contains("inner"), "{named}");
+        }
+        inside.stats().cpu.queued
+    });
+    assert_eq!(job.wait().unwrap(), 0);
+    assert_eq!(settled(&pool).completed, 11);
 }
