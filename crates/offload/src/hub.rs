@@ -24,7 +24,7 @@ use crate::{
     queue::{Entry, Queue},
     sync::{AtomicBool, Mutex, MutexGuard, Ordering, lock, thread::JoinHandle},
     work::{Hook, Lost, Tag, Work},
-    worker,
+    worker::{self, CameFrom},
 };
 
 pub(crate) struct Hub {
@@ -147,6 +147,14 @@ impl Aftermath {
     fn is_nothing(&self) -> bool {
         self.calls.is_empty() && !self.ring && self.refused.is_empty() && self.hold.is_none()
     }
+}
+
+/// A thread comes to the queue.
+pub(crate) struct Visit {
+    pub(crate) which: Which,
+    pub(crate) number: usize,
+    pub(crate) now: Instant,
+    pub(crate) came_from: CameFrom,
 }
 
 /// What comes of bringing work.
@@ -376,23 +384,25 @@ impl Hub {
     pub(crate) fn take_share(
         self: &Arc<Self>,
         state: &mut State,
-        which: Which,
-        number: usize,
-        now: Instant,
+        Visit { which, number, now, came_from }: Visit,
         share: &mut VecDeque<Entry>,
         aftermath: &mut Aftermath,
     ) -> bool {
         let lane = state.lane(which);
         lane.crew.has_looked();
         lane.queue.take_share(lane.crew.share(), share);
-        if share.is_empty() {
+        let helps = share.is_empty();
+        if helps {
             lane.crew.help_others(share, number);
         }
         if share.is_empty() {
             return false;
         }
         lane.moved = now;
-        if share.len() > 1 || !lane.queue.is_empty() || lane.crew.others_have_more(number) {
+        // Several may have called one thread, each for what he has.
+        let was_called = helps || came_from != CameFrom::Work;
+        let has_more = share.len() > 1 || share[0].parts.len() > 1 || !lane.queue.is_empty();
+        if has_more || (was_called && lane.crew.others_have_more(number)) {
             let call = lane.crew.summon().map(|call| (which, call));
             if call.is_none() {
                 self.start_one_more(state, which);

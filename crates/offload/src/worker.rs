@@ -15,7 +15,7 @@ use ebbtide_lifecycle::{
 
 use crate::{
     crew::{Desk, Kind},
-    hub::{Aftermath, Home, Hub, Time, Which},
+    hub::{Aftermath, Home, Hub, Time, Visit, Which},
     sync::{
         Mutex, Ordering, lock,
         thread::{self, JoinHandle},
@@ -150,6 +150,16 @@ impl Watch {
     }
 }
 
+/// Where a thread comes from when it comes to the queue.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum CameFrom {
+    Work,
+    /// It stayed awake, and may have been beckoned by several.
+    Lingering,
+    /// It was woken.
+    Sleep,
+}
+
 /// What a thread finds when it comes to the queue.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Found {
@@ -167,17 +177,20 @@ impl Worker {
     fn run(&self) {
         let kind = self.hub.lock().lane(self.which).crew.begins(self.number, thread::current());
         let (mut ended, mut watch) = (Vec::new(), Watch::new(self.hub.time.now()));
+        let mut came_from = CameFrom::Work;
         loop {
             self.run_share(&mut watch, &mut ended);
-            let mut found = self.come_to_the_queue(true);
+            let mut found = self.come_to_the_queue(came_from);
+            came_from = CameFrom::Work;
             if found == Found::TimeToLinger {
                 self.linger();
-                found = self.come_to_the_queue(false);
+                found = self.come_to_the_queue(CameFrom::Lingering);
             }
             if found == Found::TheEnd || (found == Found::TimeToSleep && !self.sleep(kind)) {
                 return;
             }
             if found == Found::TimeToSleep {
+                came_from = CameFrom::Sleep;
                 watch = Watch::new(self.hub.time.now());
             }
         }
@@ -227,27 +240,26 @@ impl Worker {
 
     /// Brings back what it has run, and takes what is to be run next. If there is nothing, it is known from now on to
     /// linger, or to sleep.
-    fn come_to_the_queue(&self, may_linger: bool) -> Found {
-        let (now, mut aftermath) = (self.hub.time.now(), Aftermath::default());
+    fn come_to_the_queue(&self, came_from: CameFrom) -> Found {
+        let visit = Visit { which: self.which, number: self.number, now: self.hub.time.now(), came_from };
+        let mut aftermath = Aftermath::default();
         let mut state = self.hub.lock();
-        if !may_linger {
+        if came_from == CameFrom::Lingering {
             state.lane(self.which).crew.ends_lingering();
             self.hub.beckoned[self.which as usize].store(false, Ordering::Relaxed);
         }
         let mut desk = lock(&self.desk);
         self.hub.settle(&mut state, &mut desk.ended, &mut aftermath);
-        let found =
-            if self.hub.take_share(&mut state, self.which, self.number, now, &mut desk.share, &mut aftermath)
-            {
-                Found::Share
-            } else if state.has_ended {
-                Found::TheEnd
-            } else if may_linger && state.lane(self.which).crew.may_linger() {
-                Found::TimeToLinger
-            } else {
-                state.lane(self.which).crew.sleeps(self.number);
-                Found::TimeToSleep
-            };
+        let found = if self.hub.take_share(&mut state, visit, &mut desk.share, &mut aftermath) {
+            Found::Share
+        } else if state.has_ended {
+            Found::TheEnd
+        } else if came_from != CameFrom::Lingering && state.lane(self.which).crew.may_linger() {
+            Found::TimeToLinger
+        } else {
+            state.lane(self.which).crew.sleeps(self.number);
+            Found::TimeToSleep
+        };
         drop(desk);
         drop(state);
         self.hub.see_to(aftermath);
