@@ -117,8 +117,8 @@ struct Next {
     parts: Range<usize>,
 }
 
-/// Tells a thread when a job begins. To read the clock costs more than a tiny job does: where many follow each other
-/// quickly, it is read for some of them, and the others seem to have begun a little earlier than they did.
+/// Tells a thread when a job begins. To read the clock costs more than a tiny job does: where those of a batch follow each
+/// other quickly, it is read for some of them, and the others seem to have begun a little earlier than they did.
 struct Watch {
     read: Instant,
     /// So many may begin before it is read again.
@@ -137,8 +137,8 @@ impl Watch {
     }
 
     #[inline]
-    fn look(&mut self, time: &Time) -> Instant {
-        if self.unread > 0 {
+    fn look(&mut self, time: &Time, is_another: bool) -> Instant {
+        if self.unread > 0 && !is_another {
             self.unread -= 1;
             return self.read;
         }
@@ -219,12 +219,13 @@ impl Worker {
         watch: &mut Watch,
         ended: &mut Vec<Outcome>,
     ) -> Option<Next> {
-        // The end of one job is the beginning of the next.
-        let now = watch.look(&self.hub.time);
         let desk = &mut *lock(&self.desk);
         desk.ended.append(ended);
         desk.running.clear();
         let front = desk.share.front_mut()?;
+        let is_another = !current.is_some_and(|current| Arc::ptr_eq(current, &front.work));
+        // The end of one job is the beginning of the next.
+        let now = watch.look(&self.hub.time, is_another);
         if !front.work.is_over() {
             desk.running.push((front.work.tag().clone(), now));
         }
@@ -234,7 +235,6 @@ impl Worker {
             return desk.share.pop_front().map(|entry| Next { another: Some(entry.work), parts });
         }
         front.parts.start = parts.end;
-        let is_another = !current.is_some_and(|current| Arc::ptr_eq(current, &front.work));
         Some(Next { another: is_another.then(|| front.work.clone()), parts })
     }
 
