@@ -23,11 +23,11 @@ use crate::{
 /// The result of one of the jobs, with its place in the batch.
 pub type Finished<T> = (usize, Result<T, OffloadError>);
 
-/// The results of jobs that were brought together, on their way: `.await` it for all of them, in the order of the jobs;
-/// or take them [as they come](Batch::next).
+/// The results of jobs that were brought together, on their way: `.await` it for all of them, in the order of
+/// the jobs; or take them [as they come](Batch::next).
 ///
-/// Dropping it withdraws those that have not begun, as an [`Offload`](crate::Offload) does; on a thread of their own pool
-/// they are run by whoever awaits them, too.
+/// Dropping it withdraws those that have not begun, as an [`Offload`](crate::Offload) does; on a thread of
+/// their own pool they are run by whoever awaits them, too.
 #[must_use = "dropping it withdraws the jobs; `detach` lets them run"]
 pub struct Batch<T> {
     parts: Arc<dyn Parts<T>>,
@@ -63,8 +63,8 @@ impl<T> Batch<T> {
         drop(self.on_drop(OnDrop::Run));
     }
 
-    /// The results that have come since the last call, at least one, each with its place in the batch; none once all have
-    /// been taken.
+    /// The results that have come since the last call, at least one, each with its place in the batch; none
+    /// once all have been taken.
     ///
     /// # Cancel safety
     /// Dropping the future loses no result.
@@ -147,15 +147,15 @@ pub(crate) trait Parts<T>: Work {
     fn leave(&self, on_drop: OnDrop) -> bool;
 }
 
-/// The jobs, each with its result behind a lock of its own, because threads run them side by side; and who waits for them.
-/// No two locks are held at a time.
+/// The jobs, each with its result behind a lock of its own, because threads run them side by side; and who
+/// waits for them. No two locks are held at a time.
 pub(crate) struct Jobs<F, T> {
     tag: Tag,
     /// Set before the locks of all parts are taken, and read under one of them; by the jobs without.
     waiter_gone: AtomicBool,
     parts: Box<[Mutex<Part<F, T>>]>,
-    /// How many have ended, times `ENDED`, plus how many the waiter waits for. One word, so that either who ends one sees
-    /// that the waiter waits for it, or the waiter sees that it has ended.
+    /// How many have ended, times `ENDED`, plus how many the waiter waits for. One word, so that either who
+    /// ends one sees that the waiter waits for it, or the waiter sees that it has ended.
     count: AtomicU64,
     waker: Mutex<Option<Waker>>,
 }

@@ -98,8 +98,8 @@ impl Builder {
     /// Starts the threads of the CPU lane, and the first of the blocking lane.
     ///
     /// # Errors
-    /// If a lane was to have no thread, or room for no job; if the name cannot be a thread's; and if the system has no
-    /// thread to give.
+    /// If a lane was to have no thread, or room for no job; if the name cannot be a thread's; and if the system
+    /// has no thread to give.
     pub fn start(self) -> Result<Pool, StartError> {
         for (what, number) in [
             ("the number of threads of the CPU lane", Some(self.cpu_threads)),

@@ -224,3 +224,45 @@ pub(crate) enum Call {
     /// It lingers.
     Beckon,
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use std::panic::Location;
+
+    use super::*;
+    use crate::job::Job;
+
+    #[test]
+    fn a_thread_that_has_not_begun_lets_no_other_one_leave() {
+        let mut crew = Crew::new(Kind::Elastic { max: 2, keep_alive: Duration::ZERO });
+        let (first, _) = crew.hire();
+        crew.begins(first, std::thread::current());
+        let (second, _) = crew.hire();
+        assert_eq!((crew.len(), crew.begun()), (2, 1));
+        crew.dismiss(second);
+        assert_eq!((crew.len(), crew.begun()), (1, 1));
+    }
+
+    #[test]
+    fn whoever_helps_one_knows_that_another_has_more() {
+        let mut crew = Crew::new(Kind::Fixed(4));
+        let entry = || {
+            let tag = Tag { site: Location::caller(), name: None };
+            Entry { work: Arc::new(Job::new(tag, || ())), parts: 0..1, inside: false }
+        };
+        let desks: Vec<_> = (0..4).map(|_| crew.hire()).collect();
+        for (number, _) in &desks {
+            crew.begins(*number, std::thread::current());
+        }
+        for (_, desk) in &desks[..2] {
+            lock(desk).share.push_back(entry());
+        }
+        crew.sleeps(3);
+        let mut share = VecDeque::new();
+        crew.help_others(&mut share, 2);
+        assert_eq!(share.len(), 1);
+        assert!(crew.others_have_more(2));
+        crew.help_others(&mut share, 2);
+        assert!(!crew.others_have_more(2));
+    }
+}

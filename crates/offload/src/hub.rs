@@ -270,8 +270,8 @@ impl Hub {
         call
     }
 
-    /// Starts a thread more for an elastic lane, if it needs one. If the system has none to give, the lane goes on with
-    /// those that it has: one was there when the pool started, and one stays.
+    /// Starts a thread more for an elastic lane, if it needs one. If the system has none to give, the lane goes
+    /// on with those that it has: one was there when the pool started, and one stays.
     #[inline]
     fn start_one_more(self: &Arc<Self>, state: &mut State, which: Which) {
         let lane = state.lane(which);
@@ -297,8 +297,8 @@ impl Hub {
         }
     }
 
-    /// Takes work out of its line, or from where it waits for room, because its waiter is about to run it on a thread of
-    /// the pool. It is accepted by then.
+    /// Takes work out of its line, or from where it waits for room, because its waiter is about to run it on a
+    /// thread of the pool. It is accepted by then.
     ///
     /// # Errors
     /// Gives it back if that is too late.

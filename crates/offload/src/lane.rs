@@ -81,8 +81,8 @@ impl<'p> Lane<'p> {
         }
     }
 
-    /// Brings several jobs at once: one step for the queue, one thread woken, which wakes the next, and one waiter, who is
-    /// woken when there are as many results as he waits for.
+    /// Brings several jobs at once: one step for the queue, one thread woken, which wakes the next, and one
+    /// waiter, who is woken when there are as many results as he waits for.
     ///
     /// If the lane has a limit, they wait until there is room for all of them; or, if they are more than that,
     /// until the line is empty. On a closed pool they are dropped, and each result is

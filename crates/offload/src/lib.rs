@@ -29,17 +29,17 @@
 //! |---|---|
 //! | its [`Offload`] is dropped before it begins | it is withdrawn (`cancelled`), or run all the same: [`OnDrop`] |
 //! | its [`Offload`] is dropped after it has begun | it runs to its end (`late`), and can ask: [`waiter_has_gone`] |
-//! | its deadline passes: [`offload_with_timeout`](Pool::offload_with_timeout) | as if it were dropped |
+//! | its deadline passes: [`offload_with_timeout`](Pool::offload_with_timeout) | as if it were dropped, when it is polled next |
 //! | it panics | `failed`; whoever awaits it gets [`OffloadError::Panicked`] |
 //! | the pool is closed | it is run; or [handed back](Pool::close_and_hand_back) as a value (`handed back`) |
-//! | a [stop](ebbtide_lifecycle::Component::stop) comes to its deadline | not begun: discarded, its waiter told (`cancelled`); running: named (`abandoned`) |
+//! | a [stop](ebbtide_lifecycle::Component::stop) comes to its deadline, and it has not begun | it is discarded, and its waiter told (`cancelled`) |
+//! | the same, and it runs | it goes on, is named for as long as it does, and given up on (`abandoned`) |
 //!
 //! # Waiting for a job within a job
-//! Awaiting an [`Offload`] on a thread of the job's own lane runs the job there, unless it has begun. So a job
-//! may wait for another that it has brought, even on a pool of one thread. What cannot work: jobs that wait for
-//! each other in a circle; a job that waits for something else than an `Offload`, a channel for one, which a
-//! job behind it in the queue would send; and jobs of both lanes that wait for each other when there is no
-//! thread left in either.
+//! Awaiting an [`Offload`] on a thread of the job's own pool runs the job there, unless it has begun. So a job
+//! may wait for another that it has brought, to either lane, even with one thread. What cannot work: jobs that
+//! wait for each other in a circle; and a job that waits for something else than an `Offload`, a channel for
+//! one, which a job behind it in the queue would send, when there is no thread left for that.
 //!
 //! # Limits
 //! A queue may have a limit: then [`Lane::offload`] waits for room and [`Lane::try_offload`] refuses. The

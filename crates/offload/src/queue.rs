@@ -31,8 +31,8 @@ impl Entry {
 #[derive(Clone, Copy)]
 pub(crate) enum Share {
     One,
-    /// One of so many threads takes more than one where there is much more than one for each, so that it does not have
-    /// to come back for every single one.
+    /// One of so many threads takes more than one where there is much more than one for each, so that it does
+    /// not have to come back for every single one.
     OneOf(usize),
 }
 
@@ -135,8 +135,8 @@ impl Queue {
         taken
     }
 
-    /// Takes out work that is in the line. It is looked for from the end; in a line without a limit, where nobody waits for
-    /// its room, not for long.
+    /// Takes out work that is in the line. It is looked for from the end; in a line without a limit, where
+    /// nobody waits for its room, not for long.
     pub(crate) fn take_out_of_line(&mut self, work: &Arc<dyn Work>) -> Option<Entry> {
         let first = if self.limit.is_some() { 0 } else { self.line.len().saturating_sub(SEARCH_MAX) };
         let place =

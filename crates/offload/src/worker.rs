@@ -64,8 +64,8 @@ pub(crate) fn is_at(home: Home) -> bool {
     POST.try_with(|post| post.borrow().as_ref().is_some_and(|post| post.hub.id == home.pool)).unwrap_or(false)
 }
 
-/// Runs work of this thread's own pool, whose result is waited for here, unless it has begun: whoever waits on a thread of
-/// a pool for work of the same pool would wait in vain if he had the last thread.
+/// Runs work of this thread's own pool, whose result is waited for here, unless it has begun: whoever waits on
+/// a thread of a pool for work of the same pool would wait in vain if he had the last thread.
 #[cold]
 pub(crate) fn run_by_waiter(home: Home, work: &Arc<dyn Work>) {
     let Some(Post { hub, desk }) = post_in(home) else { return };
@@ -117,8 +117,9 @@ struct Next {
     parts: Range<usize>,
 }
 
-/// Tells a thread when a job begins. To read the clock costs more than a tiny job does: where those of a batch follow each
-/// other quickly, it is read for some of them, and the others seem to have begun a little earlier than they did.
+/// Tells a thread when a job begins. To read the clock costs more than a tiny job does: where those of a batch
+/// follow each other quickly, it is read for some of them, and the others seem to have begun a little earlier
+/// than they did.
 struct Watch {
     read: Instant,
     /// So many may begin before it is read again.

@@ -1,9 +1,19 @@
 //! Jobs that are brought together.
 
-use std::sync::{Arc, Barrier};
+use std::{
+    sync::{
+        Arc, Barrier, Mutex,
+        atomic::{AtomicUsize, Ordering},
+        mpsc::{self, Sender},
+    },
+    thread,
+};
 
-use ebbtide_lifecycle::Refusal;
-use ebbtide_offload::{OffloadError, Pool};
+use ebbtide_lifecycle::{
+    Component, Reason, Refusal, Stopped,
+    time::{Clock, Deadline, SystemClock},
+};
+use ebbtide_offload::{Batch, OffloadError, Pool};
 use futures_lite::future::block_on;
 
 use super::{busy, pool, settled};
@@ -97,4 +107,96 @@ fn a_batch_that_is_larger_than_the_queue_runs_when_that_is_empty() {
     before.wait().unwrap();
     assert_eq!(batch.wait().len(), 10);
     assert_eq!(settled(&pool).completed, 12);
+}
+
+/// A batch of which the first job has begun, on a pool of one thread, and goes on until what is given is dropped.
+fn half_begun() -> (Pool, Batch<()>, Sender<()>, Arc<AtomicUsize>) {
+    let (pool, begun) = (pool(1), Arc::new(AtomicUsize::new(0)));
+    let (release, held) = mpsc::channel::<()>();
+    let held = Arc::new(Mutex::new(held));
+    let job = |_| {
+        let (held, begun) = (held.clone(), begun.clone());
+        move || {
+            begun.fetch_add(1, Ordering::SeqCst);
+            let _ = held.lock().unwrap().recv();
+        }
+    };
+    let batch = pool.offload_all((0..32).map(job));
+    while begun.load(Ordering::SeqCst) == 0 {
+        thread::yield_now();
+    }
+    (pool, batch, release, begun)
+}
+
+#[test]
+fn o5_of_a_batch_all_that_have_not_begun_are_handed_back() {
+    let (pool, batch, release, begun) = half_begun();
+    assert_eq!(pool.stragglers().len(), 32);
+    let unstarted = pool.close_and_hand_back();
+    assert_eq!(unstarted.iter().map(|unstarted| unstarted.jobs()).sum::<usize>(), 31);
+    drop((unstarted, release));
+    assert_eq!(batch.wait().into_iter().filter(Result::is_ok).count(), 1);
+    assert_eq!((begun.load(Ordering::SeqCst), settled(&pool).handed_back), (1, 31));
+}
+
+#[test]
+fn o3_of_a_batch_none_begins_after_it_was_dropped() {
+    let (pool, batch, release, begun) = half_begun();
+    drop((batch, release));
+    let balance = settled(&pool);
+    assert_eq!((begun.load(Ordering::SeqCst), balance.late, balance.cancelled), (1, 1, 31));
+}
+
+#[test]
+fn of_a_batch_none_begins_after_a_stop_has_come_to_its_deadline() {
+    let (pool, batch, release, begun) = half_begun();
+    let past = Deadline::at(SystemClock.now());
+    assert_eq!(pool.stop(past, &Reason::requested("test")).wait(), Stopped::Overdue);
+    drop(release);
+    assert_eq!(batch.wait().len(), 32);
+    let balance = settled(&pool);
+    assert_eq!((begun.load(Ordering::SeqCst), balance.abandoned, balance.cancelled), (1, 1, 31));
+}
+
+#[test]
+fn a_result_is_given_while_the_next_job_runs() {
+    let pool = pool(1);
+    let (release, held) = mpsc::channel::<()>();
+    let held = Arc::new(Mutex::new(held));
+    let mut batch = pool.offload_all((0..8).map(|n| {
+        let held = held.clone();
+        move || n == 1 && held.lock().unwrap().recv().is_err()
+    }));
+    let first = block_on(batch.next()).unwrap();
+    assert!(matches!(first[..], [(0, Ok(false))]), "{first:?}");
+    drop(release);
+    assert_eq!(batch.wait().len(), 7);
+}
+
+#[test]
+fn a_job_may_wait_for_the_next_one_of_its_batch_while_a_thread_is_idle() {
+    let pool = pool(2);
+    let (sender, receiver) = mpsc::channel::<()>();
+    let receiver = Arc::new(Mutex::new(receiver));
+    let results = pool.offload_all((0..32).map(|n| {
+        let (sender, receiver) = (sender.clone(), receiver.clone());
+        move || match n {
+            0 => receiver.lock().unwrap().recv().is_ok(),
+            1 => sender.send(()).is_ok(),
+            _ => true,
+        }
+    }));
+    assert!(results.wait().into_iter().all(Result::unwrap));
+}
+
+#[test]
+fn each_blocking_job_of_a_batch_has_a_thread_of_its_own() {
+    let pool = pool(1);
+    let meeting = Arc::new(Barrier::new(8));
+    let meet = |_| {
+        let meeting = meeting.clone();
+        move || meeting.wait().is_leader()
+    };
+    assert_eq!(pool.blocking().offload_all((0..8).map(meet)).wait().len(), 8);
+    assert_eq!(pool.stats().blocking.threads, 8);
 }

@@ -69,3 +69,23 @@ fn a_job_that_waits_for_room_is_refused_when_the_pool_closes() {
     let balance = settled(&pool);
     assert_eq!((balance.accepted, balance.completed, balance.refused), (2, 2, 1));
 }
+
+#[test]
+fn jobs_that_are_withdrawn_make_room() {
+    let pool = pool_with_room_for(4);
+    let hold = busy(&pool);
+    for _ in 0..4 {
+        drop(pool.offload(|| unreachable!("withdrawn")));
+    }
+    assert_eq!((pool.in_flight(), pool.stats().cpu.queued), (1, 0));
+    // A batch that waits for room and is dropped lets those behind it go first.
+    let queued = pool.offload(|| 1);
+    let batch = pool.offload_all((0..5).map(|n| move || n));
+    let behind = pool.offload(|| 2);
+    assert_eq!(pool.stats().cpu.waiting, 6);
+    drop(batch);
+    assert_eq!((pool.stats().cpu.waiting, pool.stats().cpu.queued), (0, 2));
+    drop(hold);
+    assert_eq!((queued.wait().unwrap(), behind.wait().unwrap()), (1, 2));
+    assert_eq!(settled(&pool).cancelled, 4);
+}

@@ -1,15 +1,23 @@
 //! Closing, waiting for the end, and dropping.
 
-use std::{sync::mpsc, thread, time::Duration};
+use std::{
+    cell::RefCell,
+    future::Future,
+    pin::Pin,
+    sync::{Arc, Mutex, mpsc},
+    task::{Context, Wake, Waker},
+    thread,
+    time::Duration,
+};
 
 use ebbtide_lifecycle::{
     Component, Refusal,
-    time::{Deadline, SystemClock},
+    time::{Deadline, SystemClock, VirtualClock},
 };
-use ebbtide_offload::{OffloadError, Pool};
+use ebbtide_offload::{Offload, OffloadError, Pool};
 use futures_lite::future::{block_on, poll_once};
 
-use super::{busy, pool, settled};
+use super::{Canary, busy, pool, settled};
 
 #[test]
 fn o2_wait_idle_returns_when_nothing_is_in_flight_and_not_before() {
@@ -139,4 +147,55 @@ fn who_is_still_there_is_named_with_place_and_thread() {
     queued.wait().unwrap();
     pool.wait_idle().wait();
     assert_eq!(pool.stragglers().len(), 0);
+}
+
+#[test]
+fn a_waker_on_a_thread_of_a_closed_pool_is_not_inside() {
+    struct Brings(Pool, Mutex<Option<Offload<i32>>>);
+    impl Wake for Brings {
+        fn wake(self: Arc<Self>) {
+            *self.1.lock().unwrap() = Some(self.0.offload(|| 7));
+        }
+    }
+    let pool = pool(1);
+    let hold = busy(&pool);
+    let brings = Arc::new(Brings(pool.clone(), Mutex::new(None)));
+    let mut idle = pool.wait_idle();
+    let waker = Waker::from(brings.clone());
+    assert!(Pin::new(&mut idle).poll(&mut Context::from_waker(&waker)).is_pending());
+    pool.close();
+    drop(hold);
+    let brought = loop {
+        if let Some(brought) = brings.1.lock().unwrap().take() {
+            break brought;
+        }
+        thread::yield_now();
+    };
+    assert!(matches!(brought.wait(), Err(OffloadError::Refused(Refusal::Closed))));
+}
+
+#[test]
+fn the_last_handle_may_be_in_a_thread_local_of_a_thread_of_the_pool() {
+    thread_local! {
+        static KEPT: RefCell<Option<(Pool, Canary)>> = const { RefCell::new(None) };
+    }
+    let pool = pool(1);
+    let (inside, (canary, dropped)) = (pool.clone(), Canary::new());
+    pool.offload(move || KEPT.set(Some((inside, canary)))).wait().unwrap();
+    pool.close();
+    drop(pool);
+    dropped.recv().unwrap();
+}
+
+#[test]
+fn a_job_is_queued_for_as_long_as_it_has_had_to_wait_at_most() {
+    let clock = VirtualClock::new();
+    let pool = Pool::builder().cpu_threads(1).clock(&clock).start().unwrap();
+    let hold = busy(&pool);
+    clock.advance(Duration::from_secs(3600));
+    let fresh = pool.cpu().named("fresh").offload(|| ());
+    let ages: Vec<_> = pool.stragglers().iter().map(|straggler| straggler.age).collect();
+    assert_eq!(ages, [Duration::from_secs(3600), Duration::ZERO]);
+    drop(hold);
+    fresh.wait().unwrap();
 }

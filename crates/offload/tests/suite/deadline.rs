@@ -1,8 +1,15 @@
 //! Jobs under a deadline.
 
-use std::{sync::mpsc, time::Duration};
+use std::{
+    future::Future,
+    pin::Pin,
+    sync::{Arc, mpsc},
+    task::{Context, Wake, Waker},
+    thread,
+    time::Duration,
+};
 
-use ebbtide_lifecycle::time::{Clock, Deadline, ThreadTimer, VirtualClock};
+use ebbtide_lifecycle::time::{Clock, Deadline, SystemClock, ThreadTimer, Timer, VirtualClock};
 use ebbtide_offload::{OffloadError, OnDrop, Pool};
 use futures_lite::future::block_on;
 
@@ -91,9 +98,46 @@ fn virtual_time_stands_still_while_a_job_is_in_flight() {
     let job = pool.offload_with_timeout(&clock, deadline, move || {
         // In real time, while in virtual time there would be nothing else to do but to reach the deadline.
         for _ in 0..1000 {
-            std::thread::yield_now();
+            thread::yield_now();
         }
         other.now()
     });
     assert_eq!(clock.block_on(job).unwrap(), start);
+}
+
+#[test]
+fn t1_a_job_does_not_begin_after_its_deadline_on_the_thread_of_its_waiter_either() {
+    let pool = pool(1);
+    let inside = pool.clone();
+    let job = pool.offload(move || {
+        let clock = VirtualClock::new();
+        let late = Deadline::after(&clock, MINUTE);
+        let late = inside.offload_with_timeout(&clock, late, || unreachable!("too late"));
+        clock.advance(2 * MINUTE);
+        let past = Deadline::at(SystemClock.now());
+        let waited = inside.offload(|| unreachable!("too late")).wait_by(past);
+        (block_on(late).is_err(), waited.is_err())
+    });
+    assert_eq!(job.wait().unwrap(), (true, true));
+    assert_eq!(settled(&pool).cancelled, 2);
+}
+
+#[test]
+fn virtual_time_stands_still_until_those_who_wait_for_an_idle_pool_have_been_woken() {
+    struct Yields;
+    impl Wake for Yields {
+        fn wake(self: Arc<Self>) {
+            (0..1000).for_each(|_| thread::yield_now());
+        }
+    }
+    let clock = VirtualClock::new();
+    let pool = Pool::builder().cpu_threads(1).clock(&clock).start().unwrap();
+    let (start, hold) = (clock.now(), busy(&pool));
+    let (mut other, waker) = (pool.wait_idle(), Waker::from(Arc::new(Yields)));
+    assert!(Pin::new(&mut other).poll(&mut Context::from_waker(&waker)).is_pending());
+    let releases = thread::spawn(move || drop(hold));
+    let hour = clock.sleep_until(start + 60 * MINUTE);
+    clock.block_on(futures_lite::future::or(async { pool.wait_idle().await }, hour));
+    assert_eq!(clock.now(), start);
+    releases.join().unwrap();
 }

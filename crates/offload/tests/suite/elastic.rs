@@ -1,12 +1,19 @@
 //! The lane for blocking work.
 
 use std::{
-    sync::{Arc, Barrier, mpsc},
+    cell::RefCell,
+    sync::{
+        Arc, Barrier,
+        atomic::{AtomicUsize, Ordering},
+        mpsc,
+    },
     thread,
     time::Duration,
 };
 
+use ebbtide_lifecycle::time::{ThreadTimer, Timer};
 use ebbtide_offload::Pool;
+use futures_lite::future::block_on;
 
 use super::settled;
 
@@ -69,4 +76,56 @@ fn blocking_work_does_not_hold_up_cpu_work() {
     assert_eq!(pool.offload(|| 1).wait().unwrap(), 1);
     drop(release);
     blocked.wait().unwrap();
+}
+
+/// How long the threads of this name have kept a CPU busy, in hundredths of a second.
+fn busy_time(name: &str) -> u64 {
+    let tasks = std::fs::read_dir("/proc/self/task").unwrap();
+    let stat =
+        tasks.map(|task| std::fs::read_to_string(task.unwrap().path().join("stat")).unwrap_or_default());
+    let own = stat.filter(|stat| stat.contains(name));
+    own.map(|stat| {
+        let fields: Vec<_> = stat.rsplit(')').next().unwrap_or("").split_whitespace().collect();
+        fields[11].parse::<u64>().unwrap() + fields[12].parse::<u64>().unwrap()
+    })
+    .sum()
+}
+
+#[test]
+fn the_thread_that_stays_sleeps() {
+    let builder = Pool::builder().name("sleeper").cpu_threads(1).keep_alive(Duration::from_millis(1));
+    let pool = builder.start().unwrap();
+    pool.blocking().offload(|| ()).wait().unwrap();
+    let timer = ThreadTimer::start().unwrap();
+    block_on(timer.sleep(Duration::from_millis(300)).unwrap());
+    assert!(busy_time("(sleeper") < 10, "less than a third of the time");
+    drop(pool);
+}
+
+#[test]
+fn a_dropped_pool_has_waited_for_those_who_were_leaving() {
+    struct Slow(Arc<AtomicUsize>);
+    impl Drop for Slow {
+        fn drop(&mut self) {
+            (0..1000).for_each(|_| thread::yield_now());
+            self.0.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+    thread_local! {
+        static SLOW: RefCell<Option<Slow>> = const { RefCell::new(None) };
+    }
+    let (ended, meeting) = (Arc::new(AtomicUsize::new(0)), Arc::new(Barrier::new(4)));
+    let pool = Pool::builder().cpu_threads(1).keep_alive(Duration::ZERO).start().unwrap();
+    let job = |_| {
+        let (ended, meeting) = (ended.clone(), meeting.clone());
+        pool.blocking().offload(move || {
+            SLOW.set(Some(Slow(ended)));
+            meeting.wait().is_leader()
+        })
+    };
+    for job in (0..4).map(job).collect::<Vec<_>>() {
+        job.wait().unwrap();
+    }
+    drop(pool);
+    assert_eq!(ended.load(Ordering::SeqCst), 4);
 }

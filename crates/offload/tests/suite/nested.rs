@@ -1,7 +1,9 @@
 //! Jobs that wait for jobs of their own pool.
 
+use std::sync::mpsc;
+
 use ebbtide_lifecycle::Component;
-use ebbtide_offload::Pool;
+use ebbtide_offload::{Offload, Pool};
 use futures_lite::future::block_on;
 
 use super::{busy, pool, settled};
@@ -61,8 +63,8 @@ fn a_nested_job_that_panics_fails_alone() {
 #[test]
 fn a_nested_job_that_another_thread_runs_is_waited_for() {
     let pool = pool(2);
-    let (begun, begins) = std::sync::mpsc::channel();
-    let (release, held) = std::sync::mpsc::channel::<()>();
+    let (begun, begins) = mpsc::channel();
+    let (release, held) = mpsc::channel::<()>();
     let inside = pool.clone();
     let outer = pool.offload(move || {
         let inner = inside.offload(move || {
@@ -106,4 +108,46 @@ fn a_job_that_its_waiter_runs_is_named_and_leaves_nothing_in_line() {
     });
     assert_eq!(job.wait().unwrap(), 0);
     assert_eq!(settled(&pool).completed, 11);
+}
+
+#[test]
+fn what_waits_for_room_is_run_before_the_pool_ends() {
+    let pool = Pool::builder().cpu_threads(1).blocking_threads(1).blocking_queue(1).start().unwrap();
+    let (release, held) = mpsc::channel::<()>();
+    let (done, is_done) = mpsc::channel();
+    let inside = pool.clone();
+    pool.blocking()
+        .offload(move || {
+            let _ = held.recv();
+            let jobs: Vec<_> = (0..2).map(|n| inside.blocking().offload(move || n)).collect();
+            let (inner, done) = (inside.clone(), done.clone());
+            // Behind those two, for which there is room for one: it waits, and brings more to the other lane.
+            inside
+                .blocking()
+                .offload(move || done.send(inner.offload(|| 5).wait().unwrap()).unwrap())
+                .detach();
+            jobs.into_iter().for_each(Offload::detach);
+        })
+        .detach();
+    pool.close();
+    drop(release);
+    assert_eq!(is_done.recv().unwrap(), 5);
+    assert_eq!(settled(&pool).late, 5 - 1);
+}
+
+#[test]
+fn what_an_accepted_job_has_brought_and_waits_for_room_survives_a_close() {
+    let pool = Pool::builder().cpu_threads(1).cpu_queue(1).start().unwrap();
+    let hold = busy(&pool);
+    let queued = pool.offload(|| ());
+    let inside = pool.clone();
+    let brings = pool.blocking().offload(move || inside.offload(|| 5));
+    let job = brings.wait().unwrap();
+    assert_eq!(pool.stats().cpu.waiting, 1);
+    pool.close();
+    assert_eq!(pool.stats().cpu.waiting, 1);
+    drop(hold);
+    queued.wait().unwrap();
+    assert_eq!(job.wait().unwrap(), 5);
+    settled(&pool);
 }

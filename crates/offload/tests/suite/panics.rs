@@ -60,3 +60,23 @@ fn a_hook_that_panics_fails_its_job() {
     assert!(error.to_string().contains("no hook"), "{error}");
     assert_eq!(settled(&pool).failed, 1);
 }
+
+#[test]
+fn each_result_of_a_batch_may_panic_in_its_drop() {
+    let pool = pool(1);
+    let hold = busy(&pool);
+    pool.offload_all((0..16).map(|_| || Bomb)).detach();
+    let unclaimed = pool.offload_all((0..4).map(|_| || Bomb));
+    drop(hold);
+    pool.wait_idle().wait();
+    drop(unclaimed);
+    assert_eq!(settled(&pool).late, 16);
+}
+
+#[test]
+fn a_hook_may_panic_before_a_job_that_panics_in_its_drop() {
+    let pool = Pool::builder().cpu_threads(1).before_each(|| panic!("no hook")).start().unwrap();
+    let bomb = Bomb;
+    let error = pool.offload(move || drop(bomb)).wait().unwrap_err();
+    assert!(error.to_string().contains("no hook"), "{error}");
+}

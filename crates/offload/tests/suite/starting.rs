@@ -20,6 +20,12 @@ fn o4_a_lane_of_nothing_is_an_error() {
     }
 }
 
+#[test]
+fn a_name_that_no_thread_can_have_is_an_error() {
+    let error = Pool::builder().name("a\0b").start().unwrap_err();
+    assert!(matches!(error, StartError::Name), "{error}");
+}
+
 /// Runs the test of this name again, in a process of its own, whose memory can be limited.
 fn in_a_process_of_its_own(test: &str, act: impl FnOnce()) {
     const INSIDE: &str = "EBBTIDE_OFFLOAD_INSIDE";
