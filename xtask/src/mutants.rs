@@ -257,8 +257,8 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         name: "sleep-after-the-lock",
         folder: "offload",
         file: "src/worker.rs",
-        from: "state.lane(self.which).crew.sleeps(self.number);\n                Found::TimeToSleep\n            };\n        drop(desk);\n        drop(state);",
-        to: "Found::TimeToSleep\n            };\n        drop(desk);\n        drop(state);\n        if found == Found::TimeToSleep {\n            self.hub.lock().lane(self.which).crew.sleeps(self.number);\n        }",
+        from: "            state.lane(self.which).crew.sleeps(self.number);\n            Found::TimeToSleep\n        };\n        drop(desk);\n        drop(state);",
+        to: "            Found::TimeToSleep\n        };\n        drop(desk);\n        drop(state);\n        if found == Found::TimeToSleep {\n            self.hub.lock().lane(self.which).crew.sleeps(self.number);\n        }",
         caught_by: "a_result_is_stored_before_its_waiter_is_woken",
     },
     Mutant {
@@ -276,6 +276,14 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         from: "aftermath.ring |= mem::take(&mut state.is_waited_for);",
         to: "state.is_waited_for = false;",
         caught_by: "a_job_whose_waiter_goes_is_run_or_withdrawn_and_booked_once",
+    },
+    Mutant {
+        name: "no-look-at-the-count",
+        folder: "offload",
+        file: "src/batch.rs",
+        from: "if count / ENDED >= wanted { Poll::Ready(()) } else { Poll::Pending }",
+        to: "Poll::Pending",
+        caught_by: "whoever_waits_for_a_batch_is_woken_by_the_last_that_he_waits_for",
     },
     Mutant {
         name: "hand-over-without-wake",

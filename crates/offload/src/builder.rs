@@ -4,13 +4,7 @@ use std::{num::NonZero, sync::Arc, thread, time::Duration};
 
 use ebbtide_lifecycle::time::VirtualClock;
 
-use crate::{
-    crew::Kind,
-    error::StartError,
-    hub::{Hub, Time},
-    pool::Pool,
-    work::Hook,
-};
+use crate::{crew::Kind, error::StartError, hub::Hub, pool::Pool, time::Time, work::Hook};
 
 /// How many threads the blocking lane may have, unless told otherwise. More than that many threads that wait
 /// hurt more than they help.

@@ -26,7 +26,7 @@ pub(crate) struct Crew {
     summoned: bool,
     /// Somebody has nothing to do and does not sleep yet: he needs no waking, only to be beckoned.
     lingering: bool,
-    /// How many have been hired and have not begun.
+    /// How many have been hired and have not looked into the queue yet.
     starting: usize,
     kind: Kind,
 }
@@ -45,6 +45,8 @@ pub(crate) enum Kind {
 pub(crate) struct Member {
     /// There once it has begun.
     thread: Option<Thread>,
+    /// It has looked into the queue.
+    looked: bool,
     pub(crate) desk: Arc<Mutex<Desk>>,
 }
 
@@ -94,14 +96,14 @@ impl Crew {
         (number, desk)
     }
 
-    /// How many have begun.
+    /// How many have begun, and looked into the queue.
     pub(crate) fn begun(&self) -> usize {
         self.members.len() - self.starting
     }
 
     /// Takes a thread off the list that leaves, or that could not be started.
     pub(crate) fn dismiss(&mut self, number: usize) {
-        if self.members.try_remove(number).is_some_and(|member| member.thread.is_none()) {
+        if self.members.try_remove(number).is_some_and(|member| !member.looked) {
             self.starting -= 1;
         }
     }
@@ -114,7 +116,6 @@ impl Crew {
     pub(crate) fn begins(&mut self, number: usize, thread: Thread) -> Kind {
         if let Some(member) = self.members.get_mut(number) {
             member.thread = Some(thread);
-            self.starting -= 1;
         }
         self.kind
     }
@@ -134,10 +135,14 @@ impl Crew {
         self.asleep.retain(|asleep| *asleep != number);
     }
 
-    /// Whoever was woken has looked into the queue.
+    /// A thread has looked into the queue: perhaps the one that was woken.
     #[inline]
-    pub(crate) fn has_looked(&mut self) {
+    pub(crate) fn has_looked(&mut self, number: usize) {
         self.summoned = false;
+        if let Some(member) = self.members.get_mut(number).filter(|member| !member.looked) {
+            member.looked = true;
+            self.starting -= 1;
+        }
     }
 
     /// Whether the thread may stay awake for a while with nothing to do: one does, of those that are always there.
@@ -237,6 +242,7 @@ mod tests {
         let mut crew = Crew::new(Kind::Elastic { max: 2, keep_alive: Duration::ZERO });
         let (first, _) = crew.hire();
         crew.begins(first, std::thread::current());
+        crew.has_looked(first);
         let (second, _) = crew.hire();
         assert_eq!((crew.len(), crew.begun()), (2, 1));
         crew.dismiss(second);

@@ -29,10 +29,10 @@
 //! |---|---|
 //! | its [`Offload`] is dropped before it begins | it is withdrawn (`cancelled`), or run all the same: [`OnDrop`] |
 //! | its [`Offload`] is dropped after it has begun | it runs to its end (`late`), and can ask: [`waiter_has_gone`] |
-//! | its deadline passes: [`offload_with_timeout`](Pool::offload_with_timeout) | as if it were dropped, when it is polled next |
+//! | its deadline passes ([`Pool::offload_with_timeout`]) | as if it were dropped, when it is polled next |
 //! | it panics | `failed`; whoever awaits it gets [`OffloadError::Panicked`] |
 //! | the pool is closed | it is run; or [handed back](Pool::close_and_hand_back) as a value (`handed back`) |
-//! | a [stop](ebbtide_lifecycle::Component::stop) comes to its deadline, and it has not begun | it is discarded, and its waiter told (`cancelled`) |
+//! | a stop comes to its deadline before it begins | it is discarded, and its waiter told (`cancelled`) |
 //! | the same, and it runs | it goes on, is named for as long as it does, and given up on (`abandoned`) |
 //!
 //! # Waiting for a job within a job
@@ -56,6 +56,7 @@
 mod batch;
 mod builder;
 mod crew;
+mod ending;
 mod error;
 mod hub;
 mod idle;
@@ -66,6 +67,7 @@ mod pool;
 mod queue;
 mod stats;
 mod sync;
+mod time;
 mod unstarted;
 mod work;
 mod worker;

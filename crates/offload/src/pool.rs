@@ -14,7 +14,7 @@ use crate::{
     builder::Builder,
     crew::Kind,
     error::StartError,
-    hub::{Hub, Time, Which},
+    hub::{Hub, Which},
     idle::Idle,
     lane::Lane,
     offload::{Offload, OffloadWithTimeout},
@@ -23,6 +23,7 @@ use crate::{
         lock,
         thread::{self, JoinHandle},
     },
+    time::Time,
     unstarted::Unstarted,
     worker,
 };

@@ -15,12 +15,13 @@ use ebbtide_lifecycle::{
 
 use crate::{
     crew::{Desk, Kind},
-    hub::{Aftermath, Home, Hub, Time, Visit, Which},
+    hub::{Aftermath, Home, Hub, Visit, Which},
     sync::{
         Mutex, Ordering, lock,
         thread::{self, JoinHandle},
         thread_local,
     },
+    time::Time,
     work::{Lost, Work, as_part_of, is_in_a_job, now_runs},
 };
 

@@ -69,6 +69,21 @@ fn a_result_is_stored_before_its_waiter_is_woken() {
 }
 
 #[test]
+fn whoever_waits_for_a_batch_is_woken_by_the_last_that_he_waits_for() {
+    model(2, || {
+        let pool = pool();
+        let mut batch = pool.offload_all((0..2).map(|n| move || n));
+        let mut seen = Vec::new();
+        while let Some(finished) = block_on(batch.next()) {
+            seen.extend(finished.into_iter().map(|(place, _)| place));
+        }
+        seen.sort_unstable();
+        assert_eq!(seen, [0, 1]);
+        assert_eq!(block_on(pool.offload_all([|| 1, || 2])).len(), 2);
+    });
+}
+
+#[test]
 fn a_job_whose_waiter_goes_is_run_or_withdrawn_and_booked_once() {
     model(3, || {
         let (pool, ran) = (pool(), Arc::new(AtomicUsize::new(0)));
