@@ -352,8 +352,12 @@ impl Hub {
     pub(crate) fn nothing_is_in_flight(state: &mut State, aftermath: &mut Aftermath) {
         aftermath.hold = state.hold.take();
         aftermath.ring |= mem::take(&mut state.is_waited_for);
-        let nobody_waits = state.lanes.iter().all(|lane| lane.queue.waiting() == 0);
-        if state.tally.is_closed() && state.tally.outstanding() == 0 && nobody_waits {
+        if state.tally.is_closed() && state.tally.outstanding() == 0 {
+            // Who waits for room is let in as soon as there is some, and an empty line has room for anything.
+            debug_assert!(
+                state.lanes.iter().all(|lane| lane.queue.waiting() == 0),
+                "nobody waits for an empty line"
+            );
             state.has_ended = true;
             for which in Which::ALL {
                 let calls = state.lane(which).crew.summon_all();
