@@ -240,8 +240,9 @@ impl Core {
 
     /// How many tasks are ready to run, and of how many somebody holds a handle.
     pub(crate) fn ready_and_held(&self) -> (usize, usize) {
-        let ready = self.roll.iter().filter(|task| task.parked_since().is_none()).count();
-        (ready, self.roll.iter().filter(TaskRef::is_joined).count())
+        let tasks = self.roll.tasks();
+        let ready = tasks.iter().filter(|task| task.parked_since().is_none()).count();
+        (ready, tasks.into_iter().filter(TaskRef::is_joined).count())
     }
 
     pub(crate) fn timers(&self) -> usize {
@@ -259,7 +260,7 @@ impl Core {
             let age = Duration::from_nanos(now.saturating_sub(since));
             Straggler::new(task.origin(), activity, age).on(self.shared.name.clone())
         };
-        self.roll.iter().map(straggler).collect()
+        self.roll.tasks().into_iter().map(straggler).collect()
     }
 
     // ---- timers ----

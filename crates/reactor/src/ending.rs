@@ -101,7 +101,7 @@ impl Core {
         self.cancelling.set(true);
         loop {
             self.abandon_posts();
-            let Some(task) = self.roll.newest() else { break };
+            let Some(task) = self.roll.last() else { break };
             task.drop_future(self);
         }
     }

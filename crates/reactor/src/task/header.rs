@@ -211,6 +211,24 @@ impl TaskRef {
         self.schedule(0);
     }
 
+    /// Wakes the task, and gives up a reference that is not the loop's.
+    #[inline]
+    pub(super) fn wake_and_release(self) {
+        let word = &self.header().word;
+        let mut seen = word.load(Ordering::Relaxed);
+        while seen & (SCHEDULED | DONE) == 0 {
+            // Both in one exchange. It is not the last reference: the loop has one, as the task is not done.
+            let next = (seen | SCHEDULED) - REFERENCE;
+            // AcqRel: what the waker did before, to the poll that follows; our use of the block, to whoever frees it.
+            match word.compare_exchange_weak(seen, next, Ordering::AcqRel, Ordering::Relaxed) {
+                Ok(_) => return self.enqueue(),
+                Err(now) => seen = now,
+            }
+        }
+        self.wake();
+        self.release();
+    }
+
     /// Asks for the future to be dropped.
     pub(super) fn cancel(&self) {
         self.schedule(CANCEL);

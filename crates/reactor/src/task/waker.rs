@@ -28,9 +28,7 @@ unsafe fn clone(data: *const ()) -> RawWaker {
 
 unsafe fn wake(data: *const ()) {
     // SAFETY: the waker exists until its reference is released here.
-    let task = unsafe { task(data) };
-    task.wake();
-    task.release();
+    unsafe { task(data) }.wake_and_release();
 }
 
 unsafe fn wake_by_ref(data: *const ()) {

@@ -71,6 +71,9 @@ pub(crate) struct Wheel {
     entries: Vec<Entry>,
     /// The first of the unused entries, in a list through `place`.
     unused: u32,
+    /// From here on entries are unused as well, and in no list: since the wheel was last empty none of them was
+    /// needed. So a crowd that comes after another lies in the order in which it came, as the first one did.
+    fresh: u32,
     /// The entries of each slot, level by level.
     rows: Box<[Vec<u32>]>,
     /// Which slots of each level have entries.
@@ -112,6 +115,7 @@ impl Wheel {
         Self {
             entries: Vec::new(),
             unused: NONE,
+            fresh: 0,
             rows: vec![Vec::new(); LEVELS * SLOTS].into(),
             occupied: [0; LEVELS],
             planned: Vec::new(),
@@ -173,15 +177,19 @@ impl Wheel {
         self.len += 1;
         self.added = self.added.wrapping_add(1);
         let order = self.added;
-        if let Some(entry) = self.entries.get_mut(self.unused as usize) {
-            let key = Key { index: self.unused, generation: entry.generation };
-            self.unused = entry.place;
+        let index = if self.unused == NONE { self.fresh } else { self.unused };
+        if let Some(entry) = self.entries.get_mut(index as usize) {
+            if self.unused == NONE {
+                self.fresh += 1;
+            } else {
+                self.unused = entry.place;
+            }
             (entry.at, entry.order, entry.waker) = (at, order, waker);
-            return key;
+            return Key { index, generation: entry.generation };
         }
-        let index = u32::try_from(self.entries.len()).ok().filter(|index| *index != NONE);
-        let index = index.expect("fewer than 2^32 timers fit into memory");
+        assert!(index < NONE, "fewer than 2^32 timers fit into memory");
         self.entries.push(Entry { at, waker, generation: 0, order, place: 0, row: 0 });
+        self.fresh = index + 1;
         Key { index, generation: 0 }
     }
 
@@ -318,9 +326,13 @@ impl Wheel {
         let entry = &mut self.entries[index as usize];
         entry.generation = entry.generation.wrapping_add(1);
         entry.place = self.unused;
+        let waker = entry.waker.take();
         self.unused = index;
         self.len -= 1;
-        entry.waker.take()
+        if self.len == 0 {
+            (self.unused, self.fresh) = (NONE, 0);
+        }
+        waker
     }
 }
 

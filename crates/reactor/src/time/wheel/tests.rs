@@ -200,6 +200,24 @@ fn a_crowd_is_looked_at_together_and_a_few_at_their_time() {
 }
 
 #[test]
+fn a_wheel_that_was_empty_fills_in_order_and_old_keys_mean_nothing() {
+    let mut wheel = Wheel::new();
+    let mut fill = |number| -> Vec<Key> {
+        let keys: Vec<_> = (0..number).map(|at| wheel.insert(at, Waker::noop().clone())).collect();
+        // Out of order, so that a list of unused entries would be, too.
+        for key in keys.iter().rev().step_by(2).chain(keys.iter().rev().skip(1).step_by(2)) {
+            assert!(wheel.remove(*key).is_some());
+        }
+        keys
+    };
+    let (old, new) = (fill(10), fill(20));
+    assert!(new.iter().map(|key| key.index).eq(0..20));
+    let last = wheel.insert(1, Waker::noop().clone());
+    assert!(old.iter().chain(&new).all(|key| wheel.waker(*key).is_none()));
+    assert!(wheel.waker(last).is_some());
+}
+
+#[test]
 fn a_million_timers_come_and_go() {
     let (mut numbers, mut wheel, mut keys) = (Numbers(1), Wheel::new(), Vec::new());
     for _ in 0..1_000_000 {
