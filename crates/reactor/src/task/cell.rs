@@ -161,7 +161,7 @@ impl<F: Future, N: Name> TaskCell<F, N> {
             unsafe { Self::drop_future(task) };
         }));
         let (output, outcome) = match (polled, output) {
-            (Ok(()), None) => return header.parked.set(core.stamp()),
+            (Ok(()), None) => return task.park(core.stamp()),
             (Ok(()), Some(output)) => (Ok(output), Outcome::Completed),
             // It panicked in its drop, after it had given its output.
             (Err(panic), Some(output)) => {

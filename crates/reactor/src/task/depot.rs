@@ -14,9 +14,9 @@ use crate::{core::Core, inbox::LINK_ALIGN};
 /// The sizes of blocks. A task without much in its future takes the first; what is larger than the last is as
 /// large as it is, and is not kept. Allocators add a word to a block and round up to 16 bytes: these leave
 /// nothing unused.
-const SIZES: [usize; 5] = [104, 136, 168, 232, 360];
+const SIZES: [usize; 6] = [88, 104, 136, 168, 232, 360];
 
-/// How many blocks of each size a loop keeps: less than a megabyte in all.
+/// How many blocks of each size a loop keeps: about a megabyte in all.
 const KEPT_MAX: u32 = 1024;
 
 /// The blocks that a loop keeps. On its thread only.

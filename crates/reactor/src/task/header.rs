@@ -62,9 +62,10 @@ pub(super) struct Header {
     pub(super) lease: ManuallyDrop<Lease>,
     /// Where it is in the loop's roll. The loop's thread only.
     pub(super) place: Place,
+    /// Since when it is parked, by the loop's stamp; to a sixteen-millionth of it, which is 5 ms after a day. Only
+    /// reports need it, and half a word for each task is worth more. The loop's thread only.
+    parked: Cell<f32>,
     pub(super) site: &'static Location<'static>,
-    /// Since when it is parked, by the loop's stamp. The loop's thread only.
-    pub(super) parked: Cell<u64>,
     joiner: UnsafeCell<Option<Waker>>,
 }
 
@@ -92,8 +93,8 @@ impl Header {
             word: AtomicUsize::new(SCHEDULED | JOINED | (2 * REFERENCE)),
             lease: ManuallyDrop::new(lease),
             place: Place::default(),
+            parked: Cell::new(0.0),
             site,
-            parked: Cell::new(0),
             joiner: UnsafeCell::new(None),
         }
     }
@@ -130,7 +131,13 @@ impl TaskRef {
     /// Since when it is parked, by the loop's stamp; none while it is scheduled. The loop's thread only.
     pub(crate) fn parked_since(&self) -> Option<u64> {
         let parked = self.header().word.load(Ordering::Relaxed) & SCHEDULED == 0;
-        parked.then(|| self.header().parked.get())
+        parked.then(|| self.header().parked.get() as u64)
+    }
+
+    /// Says that it is parked from `stamp` on. The loop's thread only.
+    #[inline]
+    pub(super) fn park(&self, stamp: u64) {
+        self.header().parked.set(stamp as f32);
     }
 
     /// Whether there is a handle.
