@@ -3,6 +3,7 @@
 use std::{
     fmt,
     future::{Future, poll_fn},
+    mem,
     ops::Range,
     pin::Pin,
     sync::Arc,
@@ -34,22 +35,32 @@ pub struct Batch<T> {
     home: Home,
     /// How many jobs there are.
     len: usize,
-    /// The places of those whose results have not been given to the caller.
-    left: Vec<usize>,
+    /// Those whose results have not been given to the caller.
+    left: Left,
     on_drop: OnDrop,
     /// The lane that it holds room in, if that has a limit.
     bounded: Option<Arc<Hub>>,
 }
 
+/// Which results are left.
+enum Left {
+    All,
+    /// Those at these places.
+    Some(Vec<usize>),
+}
+
 impl<T> Batch<T> {
     pub(crate) fn new(parts: Arc<dyn Parts<T>>, len: usize, home: Home, bounded: Option<Arc<Hub>>) -> Self {
-        Self { parts, home, len, left: (0..len).collect(), on_drop: OnDrop::default(), bounded }
+        Self { parts, home, len, left: Left::All, on_drop: OnDrop::default(), bounded }
     }
 
     /// How many results have not been taken yet.
     #[must_use]
     pub fn left(&self) -> usize {
-        self.left.len()
+        match &self.left {
+            Left::All => self.len,
+            Left::Some(places) => places.len(),
+        }
     }
 
     /// Says what becomes of jobs that have not begun when this is dropped.
@@ -80,26 +91,35 @@ impl<T> Batch<T> {
 
     /// So many results at least, of those that are left.
     fn poll_some(&mut self, wanted: usize, cx: &mut Context<'_>) -> Poll<Option<Vec<Finished<T>>>> {
-        if self.left.is_empty() {
+        if self.left() == 0 {
             return Poll::Ready(None);
         }
-        if worker::is_at(self.home) {
-            let work: Arc<dyn Work> = self.parts.clone();
-            worker::run_by_waiter(self.home, &work);
-        }
-        let taken = self.len - self.left.len();
-        if self.parts.poll_ended(taken + wanted, cx).is_pending() {
+        if self.poll_ended(wanted, cx).is_pending() {
             return Poll::Pending;
         }
         let mut finished = Vec::with_capacity(wanted);
-        self.left.retain(|place| match self.parts.take_result(*place) {
+        let mut places = match mem::replace(&mut self.left, Left::All) {
+            Left::All => (0..self.len).collect(),
+            Left::Some(places) => places,
+        };
+        places.retain(|place| match self.parts.take_result(*place) {
             Some(result) => {
                 finished.push((*place, result));
                 false
             }
             None => true,
         });
+        self.left = Left::Some(places);
         Poll::Ready(Some(finished))
+    }
+
+    /// Ready once so many have ended, of those that are left.
+    fn poll_ended(&self, wanted: usize, cx: &mut Context<'_>) -> Poll<()> {
+        if worker::is_at(self.home) {
+            let work: Arc<dyn Work> = self.parts.clone();
+            worker::run_by_waiter(self.home, &work);
+        }
+        self.parts.poll_ended(self.len - self.left() + wanted, cx)
     }
 }
 
@@ -110,16 +130,23 @@ impl<T> Future for Batch<T> {
     type Output = Vec<Result<T, OffloadError>>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let wanted = self.left.len();
-        let finished = self.poll_some(wanted, cx);
-        finished.map(|finished| finished.into_iter().flatten().map(|(_, result)| result).collect())
+        if self.left() > 0 && self.poll_ended(self.left(), cx).is_pending() {
+            return Poll::Pending;
+        }
+        let take = |place| self.parts.take_result(place).expect("it has ended, and was not taken");
+        let results = match &self.left {
+            Left::All => (0..self.len).map(take).collect(),
+            Left::Some(places) => places.iter().copied().map(take).collect(),
+        };
+        self.left = Left::Some(Vec::new());
+        Poll::Ready(results)
     }
 }
 
 impl<T> Drop for Batch<T> {
     fn drop(&mut self) {
         // Once all results have been taken there is nothing to leave.
-        if !self.left.is_empty()
+        if self.left() > 0
             && self.parts.leave(self.on_drop)
             && let Some(hub) = &self.bounded
         {
