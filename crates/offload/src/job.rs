@@ -36,6 +36,8 @@ pub(crate) trait Awaited<T>: Work {
 
 pub(crate) struct Job<F, T> {
     tag: Tag,
+    /// Nobody has ever waited for it, and nobody will: its result is dropped.
+    is_unawaited: bool,
     /// Set under the lock, read by the job itself without it.
     waiter_gone: AtomicBool,
     /// There is a result, or was, or will never be. Set under the lock; a hint to those who do not hold it.
@@ -58,7 +60,12 @@ where
     pub(crate) fn new(tag: Tag, f: F) -> Self {
         let desk = Desk { stage: Stage::Unstarted(f), result: None, waker: None };
         let (waiter_gone, ended) = (AtomicBool::new(false), AtomicBool::new(false));
-        Self { tag, waiter_gone, ended, desk: Mutex::new(desk) }
+        Self { tag, is_unawaited: false, waiter_gone, ended, desk: Mutex::new(desk) }
+    }
+
+    /// A job that never had a waiter, so that none has gone: it is not late.
+    pub(crate) fn unawaited(tag: Tag, f: F) -> Self {
+        Self { is_unawaited: true, ..Self::new(tag, f) }
     }
 
     /// The closure of a job that was not accepted.
@@ -71,6 +78,10 @@ where
     fn finish(&self, f: F, before_each: Option<&Hook>) -> Outcome {
         let result = call(f, before_each);
         let failed = result.is_err();
+        if self.is_unawaited {
+            drop(contain(|| drop(result)));
+            return if failed { Outcome::Failed } else { Outcome::Completed };
+        }
         let desk = lock(&self.desk);
         if self.waiter_has_gone() {
             drop(desk);

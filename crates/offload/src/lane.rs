@@ -81,6 +81,28 @@ impl<'p> Lane<'p> {
         }
     }
 
+    /// Brings a job that nobody waits for: it gives nothing, and counts as completed when it has run.
+    ///
+    /// If the lane has a limit and is full, the job waits for room. If the pool closes meanwhile, or stops before the
+    /// job has begun, `f` is dropped: whoever has to know sees that in the drop of something that it holds.
+    ///
+    /// # Errors
+    /// Hands `f` back once the pool is closed: it has not run, and will not.
+    #[track_caller]
+    pub fn spawn<F>(&self, f: F) -> Result<(), Refused<F>>
+    where
+        F: FnOnce() + Send + 'static,
+    {
+        let job = Arc::new(Job::unawaited(self.tag(Location::caller()), f));
+        match self.bring(job.clone(), 1, true) {
+            Brought::Accepted | Brought::Waits => Ok(()),
+            Brought::Refused(why) => {
+                let work = job.take_closure().expect("a refused job has not begun");
+                Err(Refused { why, work })
+            }
+        }
+    }
+
     /// Brings several jobs at once: one step for the queue, one thread woken, which wakes the next, and one
     /// waiter, who is woken when there are as many results as he waits for.
     ///

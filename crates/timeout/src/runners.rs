@@ -146,6 +146,11 @@ impl<T: Timer + Clone, R> Runners<T, R> {
         Detachable::new(future, alarm, self.callers.clone(), Origin::here())
     }
 
+    /// Takes over what is late already, and has been polled elsewhere until now. It is late from now on.
+    pub fn adopt(&self, runner: R, origin: Origin) {
+        self.callers.desk.hand_over(runner, origin, self.tracker.timer().now());
+    }
+
     /// What is known of the late runners, for any thread, and for a coordinator that stops them: a
     /// [`Component`](ebbtide_lifecycle::Component).
     pub fn tracker(&self) -> &Tracker<T> {

@@ -10,7 +10,10 @@ use std::{
     time::Duration,
 };
 
-use ebbtide_lifecycle::time::{Deadline, SystemClock};
+use ebbtide_lifecycle::{
+    Component,
+    time::{Deadline, SystemClock},
+};
 use ebbtide_offload::{OffloadError, Pool};
 use futures_lite::future::block_on;
 
@@ -111,4 +114,19 @@ fn whoever_moves_to_another_task_is_woken_there() {
     let waits = thread::spawn(move || block_on(job).unwrap());
     drop(hold);
     assert_eq!(waits.join().unwrap(), 3);
+}
+
+#[test]
+fn a_job_that_nobody_waits_for_counts_as_completed_and_comes_back_from_a_closed_pool() {
+    let pool = pool(1);
+    let (tell, told) = mpsc::channel();
+    let teller = tell.clone();
+    pool.cpu().spawn(move || teller.send(1).unwrap()).ok().unwrap();
+    assert_eq!(told.recv(), Ok(1));
+    pool.close();
+    let refused = pool.cpu().spawn(move || tell.send(2).unwrap()).unwrap_err();
+    (refused.work)();
+    assert_eq!(told.recv(), Ok(2));
+    pool.wait_idle().wait();
+    assert_eq!(pool.balance().to_string(), "accepted 1, completed 1, refused 1");
 }
