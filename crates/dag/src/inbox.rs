@@ -1,0 +1,179 @@
+//! What comes in for a run from elsewhere: wake-ups of its nodes, nodes that others have made ready, and how nodes on
+//! other threads have ended.
+
+use std::{
+    mem,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    task::{Wake, Waker},
+};
+
+use crate::op::Called;
+
+/// Which of the runs that an inbox serves one after the other.
+pub(crate) type RunNumber = u64;
+
+/// The inbox of a run. Its memory serves many runs; a wake-up for one of the earlier ones polls a node once too often
+/// at most.
+#[derive(Default)]
+pub(crate) struct Inbox {
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// Zero between two runs.
+    run: RunNumber,
+    post: Post,
+    /// Whom to wake, once, when something comes in.
+    waker: Option<Waker>,
+}
+
+/// What has come in.
+#[derive(Default)]
+pub(crate) struct Post {
+    /// Async nodes that were woken.
+    pub(crate) woken: Vec<u32>,
+    /// Nodes whose inputs are all there.
+    pub(crate) ready: Vec<u32>,
+    /// Nodes that have got a place in their class.
+    pub(crate) granted: Vec<u32>,
+    /// Nodes that have ended on another thread, and have to be seen to.
+    pub(crate) ended: Vec<(u32, Called)>,
+    /// Nodes that their pool will never run.
+    pub(crate) refused: Vec<u32>,
+}
+
+impl Post {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.woken.is_empty()
+            && self.ready.is_empty()
+            && self.granted.is_empty()
+            && self.ended.is_empty()
+            && self.refused.is_empty()
+    }
+
+    /// Empties it, and keeps its room.
+    pub(crate) fn clear(&mut self) {
+        let Self { woken, ready, granted, ended, refused } = self;
+        woken.clear();
+        ready.clear();
+        granted.clear();
+        ended.clear();
+        refused.clear();
+    }
+}
+
+impl Inbox {
+    /// Opens it for a run.
+    pub(crate) fn open(&self, run: RunNumber) {
+        let mut state = self.lock();
+        state.run = run;
+        // Wake-ups of the run before.
+        state.post.woken.clear();
+    }
+
+    /// The run is over. Takes what nobody has looked at into an empty `post`.
+    pub(crate) fn close(&self, post: &mut Post) {
+        let mut state = self.lock();
+        state.run = 0;
+        let waker = state.waker.take();
+        mem::swap(&mut state.post, post);
+        drop(state);
+        drop(waker);
+    }
+
+    /// Takes what has come in, into an empty `post`; `waker` is called when more does.
+    pub(crate) fn take(&self, post: &mut Post, waker: &Waker) {
+        let mut state = self.lock();
+        mem::swap(&mut state.post, post);
+        if state.waker.as_ref().is_some_and(|kept| kept.will_wake(waker)) {
+            return;
+        }
+        // A waker is foreign code, its clone and its drop too: no lock is held meanwhile.
+        drop(state);
+        let waker = waker.clone();
+        let mut state = self.lock();
+        let before = state.waker.replace(waker);
+        let is_missed = !state.post.is_empty();
+        let waker = if is_missed { state.waker.take() } else { None };
+        drop(state);
+        drop(before);
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+
+    /// Puts something in, and wakes the run.
+    pub(crate) fn put(&self, put: impl FnOnce(&mut Post)) {
+        let mut state = self.lock();
+        put(&mut state.post);
+        let waker = state.waker.take();
+        drop(state);
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+
+    /// Wakes the run, so that it looks at what others have counted.
+    pub(crate) fn nudge(&self) {
+        self.put(|_| ());
+    }
+
+    /// Tells a node that it has a place in its class, unless its run is over.
+    pub(crate) fn grant(&self, run: RunNumber, node: u32) -> bool {
+        let mut state = self.lock();
+        if state.run != run {
+            return false;
+        }
+        state.post.granted.push(node);
+        let waker = state.waker.take();
+        drop(state);
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+        true
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // Nothing that can panic runs under the lock.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The waker of an async node.
+pub(crate) struct NodeWaker {
+    inbox: Arc<Inbox>,
+    node: u32,
+    /// It is in the inbox already.
+    woken: AtomicBool,
+}
+
+impl NodeWaker {
+    pub(crate) fn new(inbox: &Arc<Inbox>, node: u32) -> Arc<Self> {
+        Arc::new(Self { inbox: inbox.clone(), node, woken: AtomicBool::new(false) })
+    }
+
+    /// The node is about to be polled: wake-ups from now on count.
+    pub(crate) fn rearm(&self) {
+        // Who is woken seldom has to be rearmed. Acquire: what the waker did before, to the poll that follows.
+        if self.woken.load(Ordering::Relaxed) {
+            self.woken.swap(false, Ordering::Acquire);
+        }
+    }
+}
+
+impl Wake for NodeWaker {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        // Release: what was done before, to the poll that follows.
+        if !self.woken.swap(true, Ordering::AcqRel) {
+            self.inbox.put(|post| post.woken.push(self.node));
+        }
+    }
+}

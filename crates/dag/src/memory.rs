@@ -1,0 +1,140 @@
+//! The memory of a run that only whoever polls it touches. It serves many runs, one after the other.
+
+use std::{
+    cmp::Reverse,
+    collections::BinaryHeap,
+    future::Future,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll, Waker},
+    time::Instant,
+};
+
+use ebbtide_lifecycle::time::Timer;
+
+use crate::{
+    core::Core,
+    inbox::{NodeWaker, Post},
+    plan::Compiled,
+    reach::{Reach, Tasks},
+};
+
+/// In place of a node's number: the run's own timer.
+pub(crate) const TIMER: u32 = u32::MAX;
+
+/// In place of a node's number: the token that cancels the run.
+pub(crate) const TOKEN: u32 = u32::MAX - 1;
+
+/// The waker of a node, as what it is and as what futures get.
+pub(crate) type TaskWaker = (Arc<NodeWaker>, Waker);
+
+pub(crate) struct Memory<R, T: Timer, M: Reach> {
+    pub(crate) core: Arc<Core<R, M>>,
+    pub(crate) tasks: Tasks<R, M>,
+    wakers: Box<[Option<TaskWaker>]>,
+    pub(crate) post: Post,
+    /// Nodes that are ready; the last is next.
+    pub(crate) ready: Vec<u32>,
+    /// CPU nodes that are to be brought to the pool at the end of this turn.
+    pub(crate) for_pool: Vec<u32>,
+    /// Async nodes that have begun to wait in this turn, and may do so only for a while.
+    pub(crate) to_be_timed: Vec<u32>,
+    pub(crate) alarms: BinaryHeap<Reverse<Alarm>>,
+    sleep: Pin<Box<Option<T::Sleep>>>,
+    sleep_waker: TaskWaker,
+    /// When the sleep ends, while there is one.
+    pub(crate) sleeps_until: Option<Instant>,
+}
+
+/// Something that is to be looked at, at some time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Alarm {
+    pub(crate) at: Instant,
+    pub(crate) node: u32,
+    pub(crate) what: What,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum What {
+    /// An async node has had its time.
+    Timeout,
+    /// A node is to be tried again.
+    Retry,
+    /// Nodes on the pool may have had their time.
+    Watch,
+}
+
+impl<R, T: Timer, M: Reach> Memory<R, T, M> {
+    pub(crate) fn new(plan: &Arc<Compiled<R, M>>, now: Instant) -> Self {
+        let core = Arc::new(Core::new(plan.clone(), now));
+        let tasks = (0..plan.nodes.len() as u32).map(|node| plan.actions.op(node).task()).collect();
+        let sleep_waker = NodeWaker::new(&core.inbox, TIMER);
+        Self {
+            tasks: Tasks(tasks),
+            wakers: plan.nodes.iter().map(|_| None).collect(),
+            post: Post::default(),
+            ready: Vec::new(),
+            for_pool: Vec::new(),
+            to_be_timed: Vec::new(),
+            alarms: BinaryHeap::new(),
+            sleep: Box::pin(None),
+            sleep_waker: (sleep_waker.clone(), sleep_waker.into()),
+            sleeps_until: None,
+            core,
+        }
+    }
+
+    /// Whether nobody else has it any more.
+    pub(crate) fn is_free(&mut self) -> bool {
+        Arc::get_mut(&mut self.core).is_some()
+    }
+
+    /// The waker of an async node that is about to be polled; it is to be put back.
+    #[inline]
+    pub(crate) fn take_waker(&mut self, node: u32) -> TaskWaker {
+        let kept = self.wakers[node as usize].take().unwrap_or_else(|| {
+            let waker = NodeWaker::new(&self.core.inbox, node);
+            (waker.clone(), waker.into())
+        });
+        kept.0.rearm();
+        kept
+    }
+
+    #[inline]
+    pub(crate) fn put_waker(&mut self, node: u32, waker: TaskWaker) {
+        self.wakers[node as usize] = Some(waker);
+    }
+
+    /// Sleeps until `at`. Gives whether that has come already.
+    pub(crate) fn sleep_until(&mut self, timer: &T, at: Instant) -> bool {
+        self.sleep.set(Some(timer.sleep_until(at)));
+        self.sleeps_until = Some(at);
+        self.poll_sleep()
+    }
+
+    /// Whether the sleep has ended.
+    pub(crate) fn poll_sleep(&mut self) -> bool {
+        let (rearmed, waker) = &self.sleep_waker;
+        rearmed.rearm();
+        let polled = match self.sleep.as_mut().as_pin_mut() {
+            Some(sleep) => sleep.poll(&mut Context::from_waker(waker)),
+            None => Poll::Pending,
+        };
+        if polled.is_ready() {
+            self.sleep.set(None);
+            self.sleeps_until = None;
+        }
+        polled.is_ready()
+    }
+
+    /// The run is over.
+    pub(crate) fn clear(&mut self) {
+        self.post.clear();
+        self.ready.clear();
+        self.for_pool.clear();
+        self.to_be_timed.clear();
+        self.alarms.clear();
+        self.sleep.set(None);
+        self.sleeps_until = None;
+    }
+}

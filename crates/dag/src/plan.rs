@@ -1,0 +1,327 @@
+//! A graph that was checked, in the form in which it is run.
+
+use std::{fmt, panic::Location, sync::Arc, time::Duration};
+
+use ebbtide_lifecycle::blame::Origin;
+
+use crate::{
+    class::Class,
+    error::{Code, PlanError},
+    graph::{Action, Condition, Draft, Kind, OnTimeout},
+    inputs::{Edge, Inputs},
+    op::Op,
+    reach::{Reach, Threads},
+    retry::Retry,
+    slot::{Consumers, SlotKind, Turn},
+};
+
+/// A graph that was checked: each node after its inputs, no circles, all names known. Made by
+/// [`Graph::plan`](crate::Graph::plan) alone, it does not change any more; a clone is another handle to it.
+///
+/// [`bind`](Plan::bind) it to a pool and a timer to run it.
+pub struct Plan<R, O: Inputs, M: Reach = Threads> {
+    pub(crate) compiled: Arc<Compiled<R, M>>,
+    pub(crate) outputs: Arc<O::Kept>,
+}
+
+impl<R, O: Inputs, M: Reach> Plan<R, O, M> {
+    pub(crate) fn new(compiled: Arc<Compiled<R, M>>, outputs: O::Kept) -> Self {
+        Self { compiled, outputs: Arc::new(outputs) }
+    }
+
+    /// What it is called.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.compiled.name
+    }
+
+    /// How many nodes it has.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.compiled.nodes.len()
+    }
+
+    /// Never: a graph without nodes is refused.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.compiled.nodes.is_empty()
+    }
+
+    /// What is not wrong, but may not be meant.
+    #[must_use]
+    pub fn warnings(&self) -> Vec<PlanError> {
+        let feeds = self.compiled.feed_outputs();
+        let unused = self.compiled.nodes.iter().zip(feeds).filter(|(_, feeds)| !feeds);
+        let warning = |(info, _): (&Info, bool)| {
+            let message = "it feeds no output; it is run for its effects only";
+            PlanError::new(Code::W001, format!("node \"{}\"", info.name), message)
+        };
+        unused.map(warning).collect()
+    }
+
+    /// The graph in the language of Graphviz.
+    #[must_use]
+    pub fn dot(&self) -> String {
+        crate::draw::dot(&self.compiled.drawing())
+    }
+
+    /// The graph in the language of Mermaid, for Markdown.
+    #[must_use]
+    pub fn mermaid(&self) -> String {
+        crate::draw::mermaid(&self.compiled.drawing())
+    }
+}
+
+impl<R, O: Inputs, M: Reach> Clone for Plan<R, O, M> {
+    fn clone(&self) -> Self {
+        Self { compiled: self.compiled.clone(), outputs: self.outputs.clone() }
+    }
+}
+
+impl<R, O: Inputs, M: Reach> fmt::Debug for Plan<R, O, M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Plan").field("name", &self.compiled.name).field("nodes", &self.len()).finish()
+    }
+}
+
+/// What is known of a node, but for what it does.
+pub(crate) struct Info {
+    pub(crate) name: Arc<str>,
+    pub(crate) kind: Kind,
+    pub(crate) site: &'static Location<'static>,
+    pub(crate) timeout: Option<Duration>,
+    pub(crate) on_timeout: Option<OnTimeout>,
+    pub(crate) retry: Option<Retry>,
+    pub(crate) class: Option<Class>,
+    pub(crate) endpoints: Vec<Arc<str>>,
+}
+
+/// What is asked of a node in each run.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Traits {
+    pub(crate) kind: Kind,
+    pub(crate) has_conditions: bool,
+    /// Nothing has to be seen to before or after it: whoever runs it may go on with the next.
+    pub(crate) is_plain: bool,
+    /// It may take only so long, of itself.
+    pub(crate) has_timeout: bool,
+}
+
+/// One that depends on a node.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Successor(u32);
+
+impl Successor {
+    const OPTIONAL: u32 = 1 << 31;
+
+    fn new(node: u32, required: bool) -> Self {
+        Self(if required { node } else { node | Self::OPTIONAL })
+    }
+
+    #[inline]
+    pub(crate) const fn node(self) -> u32 {
+        self.0 & !Self::OPTIONAL
+    }
+
+    /// Whether it cannot do without.
+    #[inline]
+    pub(crate) const fn is_required(self) -> bool {
+        self.0 & Self::OPTIONAL == 0
+    }
+}
+
+/// A plan with its types forgotten. Numbers of nodes are those of the graph.
+pub(crate) struct Compiled<R, M: Reach> {
+    pub(crate) name: Arc<str>,
+    pub(crate) nodes: Box<[Info]>,
+    /// What is asked of each node in each run, close together.
+    traits: Box<[Traits]>,
+    pub(crate) actions: Actions<R, M>,
+    /// Those who depend on node `n` are `successors[starts[n]..starts[n + 1]]`; the longest way to go comes last.
+    starts: Box<[u32]>,
+    successors: Box<[Successor]>,
+    /// How many inputs each node has.
+    pub(crate) inputs: Box<[u32]>,
+    /// The inputs of each node, for reports.
+    pub(crate) predecessors: Box<[Box<[Edge]>]>,
+    pub(crate) consumers: Box<[Consumers]>,
+    pub(crate) outputs: Box<[Edge]>,
+    /// Those without inputs; the longest way to go comes last.
+    pub(crate) roots: Box<[u32]>,
+    /// No node is run on a pool.
+    pub(crate) one_thread: bool,
+}
+
+/// What the nodes of a plan do.
+pub(crate) struct Actions<R, M: Reach>(Box<[Action<R, M>]>);
+
+// SAFETY: a graph for `Threads` takes only ops, conditions and fallbacks that are `Send` and `Sync`, by the bounds of
+// the functions that add them, and the request is shared by all.
+unsafe impl<R: Send + Sync> Send for Actions<R, Threads> {}
+// SAFETY: the same.
+unsafe impl<R: Send + Sync> Sync for Actions<R, Threads> {}
+
+impl<R, M: Reach> Actions<R, M> {
+    #[inline]
+    pub(crate) fn op(&self, node: u32) -> &dyn Op<R, M> {
+        &*self.0[node as usize].op
+    }
+
+    pub(crate) fn conditions(&self, node: u32) -> &[Condition<R>] {
+        &self.0[node as usize].conditions
+    }
+
+    pub(crate) fn fallback(&self, node: u32) -> Option<&dyn Fn(Turn<'_>)> {
+        self.0[node as usize].fallback.as_deref()
+    }
+
+    pub(crate) fn slots(&self) -> impl Iterator<Item = &'static SlotKind> {
+        self.0.iter().map(|action| action.op.slot())
+    }
+}
+
+impl<R, M: Reach> Compiled<R, M> {
+    pub(crate) fn new(name: Arc<str>, drafts: Vec<Draft<R, M>>, outputs: Vec<Edge>) -> Self {
+        let len = drafts.len();
+        let one_thread = drafts.iter().all(|draft| matches!(draft.kind, Kind::Inline | Kind::Async));
+        let predecessors: Box<[Box<[Edge]>]> =
+            drafts.iter().map(|draft| draft.edges.as_slice().into()).collect();
+        let inputs: Box<[u32]> = predecessors.iter().map(|edges| edges.len() as u32).collect();
+
+        let mut consumers = vec![Consumers { count: 0, shared: false }; len];
+        let mut keepers = vec![0; len];
+        for edge in outputs.iter() {
+            consumers[edge.node as usize].count += 1;
+            keepers[edge.node as usize] += 1;
+        }
+        for draft in &drafts {
+            // Who is tried again wants its inputs again.
+            let keeps = match (draft.kind, draft.retry) {
+                (Kind::Async, None) => 1,
+                (Kind::Async, Some(_)) => 2,
+                (Kind::Inline | Kind::Cpu | Kind::Blocking, _) => 0,
+            };
+            for edge in &draft.edges {
+                consumers[edge.node as usize].count += 1;
+                keepers[edge.node as usize] += keeps;
+            }
+        }
+        for (consumers, keepers) in consumers.iter_mut().zip(keepers) {
+            // One keeper alone may not be the last to come: others borrow it then.
+            consumers.shared = keepers > 1 || (keepers == 1 && consumers.count > 1);
+        }
+
+        let (starts, mut successors) = rows(&predecessors);
+        let heights = heights(&inputs, &starts, &successors);
+        for node in 0..len {
+            let row = &mut successors[starts[node] as usize..starts[node + 1] as usize];
+            row.sort_by_key(|successor| heights[successor.node() as usize]);
+        }
+        let mut roots: Vec<u32> = (0..len as u32).filter(|node| inputs[*node as usize] == 0).collect();
+        roots.sort_by_key(|node| heights[*node as usize]);
+
+        let (mut nodes, mut actions) = (Vec::with_capacity(len), Vec::with_capacity(len));
+        let mut traits = Vec::with_capacity(len);
+        for draft in drafts {
+            let Draft { name, kind, site, action, timeout, on_timeout, retry, class, endpoints, .. } = draft;
+            let has_conditions = !action.conditions.is_empty();
+            let is_plain = !has_conditions && retry.is_none() && class.is_none();
+            traits.push(Traits { kind, has_conditions, is_plain, has_timeout: timeout.is_some() });
+            nodes.push(Info { name, kind, site, timeout, on_timeout, retry, class, endpoints });
+            actions.push(action);
+        }
+        Self {
+            name,
+            nodes: nodes.into(),
+            traits: traits.into(),
+            actions: Actions(actions.into()),
+            starts,
+            successors: successors.into(),
+            inputs,
+            predecessors,
+            consumers: consumers.into(),
+            outputs: outputs.into(),
+            roots: roots.into(),
+            one_thread,
+        }
+    }
+
+    #[inline]
+    pub(crate) fn successors(&self, node: u32) -> &[Successor] {
+        let node = node as usize;
+        &self.successors[self.starts[node] as usize..self.starts[node + 1] as usize]
+    }
+
+    #[inline]
+    pub(crate) fn traits(&self, node: u32) -> Traits {
+        self.traits[node as usize]
+    }
+
+    #[inline]
+    pub(crate) fn info(&self, node: u32) -> &Info {
+        &self.nodes[node as usize]
+    }
+
+    /// What a node is called in reports, and where it was added.
+    pub(crate) fn origin(&self, node: u32) -> Origin {
+        let info = self.info(node);
+        Origin::from(info.site).named(format!("{}/{}", self.name, info.name))
+    }
+
+    /// Which nodes are an output, or an input of one, however far away.
+    fn feed_outputs(&self) -> Vec<bool> {
+        let mut feeds = vec![false; self.nodes.len()];
+        let mut stack: Vec<u32> = self.outputs.iter().map(|edge| edge.node).collect();
+        while let Some(node) = stack.pop() {
+            if !std::mem::replace(&mut feeds[node as usize], true) {
+                stack.extend(self.predecessors[node as usize].iter().map(|edge| edge.node));
+            }
+        }
+        feeds
+    }
+}
+
+/// Who depends on whom, turned round: where the row of each node starts, and all rows one after the other.
+fn rows(predecessors: &[Box<[Edge]>]) -> (Box<[u32]>, Vec<Successor>) {
+    let mut starts = vec![0_u32; predecessors.len() + 1];
+    for edge in predecessors.iter().flatten() {
+        starts[edge.node as usize + 1] += 1;
+    }
+    for node in 0..predecessors.len() {
+        starts[node + 1] += starts[node];
+    }
+    let mut next = starts.clone();
+    let mut successors = vec![Successor(0); starts[predecessors.len()] as usize];
+    for (node, edges) in predecessors.iter().enumerate() {
+        for edge in edges {
+            let at = &mut next[edge.node as usize];
+            successors[*at as usize] = Successor::new(node as u32, edge.required);
+            *at += 1;
+        }
+    }
+    (starts.into(), successors)
+}
+
+/// The longest way from each node to a node that nobody depends on.
+fn heights(inputs: &[u32], starts: &[u32], successors: &[Successor]) -> Vec<u32> {
+    let row = |node: u32| &successors[starts[node as usize] as usize..starts[node as usize + 1] as usize];
+    let mut missing = inputs.to_vec();
+    let mut order: Vec<u32> = (0..inputs.len() as u32).filter(|node| inputs[*node as usize] == 0).collect();
+    let mut at = 0;
+    while at < order.len() {
+        for successor in row(order[at]) {
+            let missing = &mut missing[successor.node() as usize];
+            *missing -= 1;
+            if *missing == 0 {
+                order.push(successor.node());
+            }
+        }
+        at += 1;
+    }
+    let mut heights = vec![0; inputs.len()];
+    for node in order.into_iter().rev() {
+        let above = row(node).iter().map(|successor| heights[successor.node() as usize] + 1).max();
+        heights[node as usize] = above.unwrap_or(0);
+    }
+    heights
+}

@@ -1,0 +1,265 @@
+//! What became of each node of a run, and what the run's time was spent on.
+
+use std::{fmt, sync::Arc, time::Duration};
+
+use crate::{
+    core::{Core, state},
+    error::RunError,
+    graph::Kind,
+    pass::Fault,
+    plan::Compiled,
+    reach::Reach,
+};
+
+/// How a node ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum NodeEnd {
+    /// Well.
+    Ok,
+    /// It failed, for this reason, and its fallback was its output.
+    FellBack(String),
+    /// It failed, for this reason.
+    Failed(String),
+    /// It took longer than it may, or the request's deadline came while it ran. It may go on.
+    TimedOut,
+    /// It panicked, with this message.
+    Panicked(String),
+    /// It was not run, because of another node that was skipped or has failed, or because of its own condition.
+    Skipped {
+        /// The node that it all began with.
+        by: Arc<str>,
+    },
+    /// It had begun, or was about to, when the run ended.
+    Cancelled,
+    /// It had not begun when the run ended.
+    NotStarted,
+}
+
+/// One node of a run.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct NodeReport {
+    /// Its name.
+    pub name: Arc<str>,
+    /// Where and how it runs.
+    pub kind: Kind,
+    /// How it ended.
+    pub end: NodeEnd,
+    /// How often it was begun.
+    pub attempts: u32,
+    /// When, in a traced run, if it has begun.
+    pub span: Option<Span>,
+    /// The nodes that it depends on, by their place in the report.
+    pub inputs: Vec<usize>,
+}
+
+/// When a node ran, from the start of its run on.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Span {
+    /// When all its inputs were there.
+    pub queued: Duration,
+    /// When it began.
+    pub begun: Duration,
+    /// When it ended; nothing if it had not when the run did.
+    pub ended: Option<Duration>,
+    /// Where it began.
+    pub thread: Arc<str>,
+}
+
+/// What became of each node of a run.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Report {
+    /// The plan's name.
+    pub plan: Arc<str>,
+    /// Each node, in the order of the graph.
+    pub nodes: Vec<NodeReport>,
+    /// Why the run failed, if it did.
+    pub error: Option<String>,
+    /// Whether it has times.
+    pub traced: bool,
+}
+
+/// A node on the critical path.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Step {
+    /// Its place in the report.
+    pub node: usize,
+    /// How long it waited after its inputs were there.
+    pub waited: Duration,
+    /// How long it ran.
+    pub ran: Duration,
+}
+
+impl Report {
+    /// Of a run that did not begin.
+    pub(crate) fn of_nothing<R, M: Reach>(plan: &Compiled<R, M>, error: &RunError) -> Self {
+        let ends = (0..plan.nodes.len()).map(|_| (NodeEnd::NotStarted, 0, None));
+        Self::new(plan, ends, Some(error), false)
+    }
+
+    pub(crate) fn of<R, M: Reach>(
+        core: &Core<R, M>,
+        faults: &[(u32, Fault)],
+        error: Option<&RunError>,
+    ) -> Self {
+        let plan = &*core.plan;
+        let why = |node: u32| {
+            let fault = faults.iter().find(|(at, _)| *at == node).map(|(_, fault)| fault);
+            match (fault, error) {
+                // The first error has gone into the run's own.
+                (Some(Fault::NotRun) | None, Some(error)) if error.node() == Some(&plan.info(node).name) => {
+                    match error {
+                        RunError::Failed { failure, .. } => failure.to_string(),
+                        RunError::Panicked { panic, .. } => panic.message().to_owned(),
+                        other => other.to_string(),
+                    }
+                }
+                (Some(Fault::Failed(failure)), _) => failure.to_string(),
+                (Some(Fault::Panicked(panic)), _) => panic.message().to_owned(),
+                (Some(Fault::TimedOut(after)), _) => format!("timed out after {after:?}"),
+                (Some(Fault::NotRun) | None, _) => "the pool is closed".to_owned(),
+            }
+        };
+        let ended = |node: u32| core.trace.as_ref().and_then(|trace| trace.times(node)?.ended);
+        let ends = (0..plan.nodes.len() as u32).map(|node| {
+            let state = core.state(node);
+            let end = match state {
+                state::OK => NodeEnd::Ok,
+                state::FELL_BACK => NodeEnd::FellBack(why(node)),
+                state::FAILED => NodeEnd::Failed(why(node)),
+                state::TIMED_OUT => NodeEnd::TimedOut,
+                state::PANICKED => NodeEnd::Panicked(why(node)),
+                state::SKIPPED => {
+                    let by = core.spoiler(node).unwrap_or(node);
+                    NodeEnd::Skipped { by: plan.info(by).name.clone() }
+                }
+                state::WAITING => NodeEnd::NotStarted,
+                _ => NodeEnd::Cancelled,
+            };
+            let has_begun = !matches!(state, state::WAITING | state::SKIPPED | state::IN_LINE);
+            let attempts = if has_begun { core.attempts(node) } else { 0 };
+            let span = core.trace.as_ref().and_then(|trace| trace.times(node)).map(|times| {
+                let inputs = plan.predecessors[node as usize].iter();
+                let queued = inputs.filter_map(|edge| ended(edge.node)).max().unwrap_or(0);
+                Span {
+                    queued: Duration::from_nanos(queued.min(times.begun)),
+                    begun: Duration::from_nanos(times.begun),
+                    ended: times.ended.map(Duration::from_nanos),
+                    thread: times.thread,
+                }
+            });
+            (end, attempts, span)
+        });
+        Self::new(plan, ends, error, core.trace.is_some())
+    }
+
+    fn new<R, M: Reach>(
+        plan: &Compiled<R, M>,
+        ends: impl Iterator<Item = (NodeEnd, u32, Option<Span>)>,
+        error: Option<&RunError>,
+        traced: bool,
+    ) -> Self {
+        let node = |(number, (end, attempts, span)): (usize, (NodeEnd, u32, Option<Span>))| {
+            let info = &plan.nodes[number];
+            let inputs = plan.predecessors[number].iter().map(|edge| edge.node as usize).collect();
+            NodeReport { name: info.name.clone(), kind: info.kind, end, attempts, span, inputs }
+        };
+        let nodes = ends.enumerate().map(node).collect();
+        Self { plan: plan.name.clone(), nodes, error: error.map(ToString::to_string), traced }
+    }
+
+    /// The node of this name.
+    #[must_use]
+    pub fn node(&self, name: &str) -> Option<&NodeReport> {
+        self.nodes.iter().find(|node| &*node.name == name)
+    }
+
+    /// When the last node ended.
+    #[must_use]
+    pub fn took(&self) -> Duration {
+        self.nodes.iter().filter_map(|node| node.span.as_ref()?.ended).max().unwrap_or_default()
+    }
+
+    /// The nodes that the run's end waited for: from the last to end, always the input that was there last. The first
+    /// to run comes first. Empty unless the run was traced.
+    #[must_use]
+    pub fn critical_path(&self) -> Vec<Step> {
+        let ended = |node: usize| self.nodes[node].span.as_ref().and_then(|span| span.ended);
+        let mut path = Vec::new();
+        let mut at =
+            (0..self.nodes.len()).filter(|node| ended(*node).is_some()).max_by_key(|node| ended(*node));
+        while let Some(node) = at {
+            if let Some(Span { queued, begun, ended: Some(ended), .. }) = &self.nodes[node].span {
+                let (waited, ran) = (begun.saturating_sub(*queued), ended.saturating_sub(*begun));
+                path.push(Step { node, waited, ran });
+            }
+            let inputs = self.nodes[node].inputs.iter().copied();
+            at = inputs.filter(|input| ended(*input).is_some()).max_by_key(|input| ended(*input));
+        }
+        path.reverse();
+        path
+    }
+
+    /// How much longer each node could have taken without the run ending later, by the times of this run; nothing for
+    /// those that have no times.
+    #[must_use]
+    pub fn slack(&self) -> Vec<Option<Duration>> {
+        let took = self.took();
+        let mut latest = vec![took; self.nodes.len()];
+        let mut order: Vec<usize> =
+            (0..self.nodes.len()).filter(|node| self.nodes[*node].span.is_some()).collect();
+        // Inputs end before those that depend on them begin.
+        order.sort_by_key(|node| std::cmp::Reverse(self.nodes[*node].span.as_ref().map(|span| span.begun)));
+        for node in &order {
+            let Some(Span { begun, ended: Some(ended), .. }) = &self.nodes[*node].span else { continue };
+            let must_begin = latest[*node].saturating_sub(ended.saturating_sub(*begun));
+            for input in &self.nodes[*node].inputs {
+                latest[*input] = latest[*input].min(must_begin);
+            }
+        }
+        let slack = |(node, latest): (&NodeReport, Duration)| {
+            node.span.as_ref().and_then(|span| span.ended).map(|ended| latest.saturating_sub(ended))
+        };
+        self.nodes.iter().zip(latest).map(slack).collect()
+    }
+}
+
+/// One line for each node.
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "plan {}", self.plan)?;
+        if let Some(error) = &self.error {
+            write!(f, ": {error}")?;
+        }
+        for node in &self.nodes {
+            write!(f, "\n  {} ({}): {}", node.name, node.kind, node.end)?;
+            if let Some(Span { begun, ended, thread, .. }) = &node.span {
+                write!(f, ", from {begun:.1?}")?;
+                if let Some(ended) = ended {
+                    write!(f, " to {ended:.1?}")?;
+                }
+                write!(f, " on {thread}")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for NodeEnd {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Ok => f.write_str("ok"),
+            Self::FellBack(why) => write!(f, "fell back: {why}"),
+            Self::Failed(why) => write!(f, "failed: {why}"),
+            Self::TimedOut => f.write_str("timed out"),
+            Self::Panicked(message) => write!(f, "panicked: {message}"),
+            Self::Skipped { by } => write!(f, "skipped because of {by}"),
+            Self::Cancelled => f.write_str("cancelled"),
+            Self::NotStarted => f.write_str("not started"),
+        }
+    }
+}

@@ -1,0 +1,293 @@
+//! Where the outputs of a run's nodes lie.
+//!
+//! Each node has one slot, whose type is that of its output. A slot is written by whoever ran its node, and read by the
+//! nodes that have it as an input; the run's counters keep them apart:
+//!
+//! - a node is run once in a run, by one thread, which alone fills its slot;
+//! - the count of a node's missing inputs goes down (release) after an input's slot was filled, and the node is run
+//!   (acquire) only when it has come to zero: so no slot is read before it was filled;
+//! - a node on the pool that its run has given up on may still look at its inputs: it is their consumer until it has
+//!   ended, and keeps the slots alive;
+//! - a slot with one consumer is emptied by it; one with several is read by each of them before he counts himself out
+//!   (release), and emptied by the last, who sees that all others have (acquire).
+
+use std::{
+    cell::UnsafeCell,
+    fmt,
+    marker::PhantomData,
+    mem,
+    ptr::NonNull,
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering, fence},
+    },
+};
+
+use ebbtide_lifecycle::contain;
+
+use crate::input::Input;
+
+/// What a slot holds.
+pub(crate) enum Value<T> {
+    Empty,
+    /// For one consumer, or for several of which all but the last only borrow it.
+    Own(T),
+    /// For several that keep it.
+    Shared(Arc<T>),
+}
+
+/// Makes and clears slots of one type.
+pub(crate) struct SlotKind {
+    new: fn() -> NonNull<()>,
+    /// Drops what is in the slot. The caller has it to himself.
+    clear: unsafe fn(NonNull<()>),
+    free: unsafe fn(NonNull<()>),
+}
+
+impl SlotKind {
+    pub(crate) const fn of<T>() -> &'static Self {
+        const {
+            &Self {
+                new: || {
+                    let slot = Box::new(UnsafeCell::new(Value::<T>::Empty));
+                    NonNull::from(Box::leak(slot)).cast()
+                },
+                clear: |slot| {
+                    // SAFETY: by the caller's word the slot is of this kind, and his alone.
+                    let value = unsafe { slot.cast::<UnsafeCell<Value<T>>>().as_mut() }.get_mut();
+                    let value = mem::replace(value, Value::Empty);
+                    drop(contain(|| drop(value)));
+                },
+                free: |slot| {
+                    // SAFETY: by the caller's word the slot is of this kind, and nobody else has it any more.
+                    drop(unsafe { Box::from_raw(slot.cast::<UnsafeCell<Value<T>>>().as_ptr()) });
+                },
+            }
+        }
+    }
+}
+
+/// A place of a node's output in every run, with the type that its slot has.
+pub(crate) struct Place<T> {
+    pub(crate) node: u32,
+    output: PhantomData<fn() -> T>,
+}
+
+impl<T> Place<T> {
+    /// # Safety
+    /// The slot of `node`, in the runs of the plan that this place is used with, is of type `T`.
+    pub(crate) const unsafe fn new(node: u32) -> Self {
+        Self { node, output: PhantomData }
+    }
+}
+
+impl<T> Clone for Place<T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for Place<T> {}
+
+/// The slots of one run.
+pub(crate) struct Slots {
+    slots: Box<[Slot]>,
+    /// One thread does everything: counting takes no locked instruction.
+    one_thread: bool,
+}
+
+/// The slot of one node, and all that is to be known of it, side by side.
+struct Slot {
+    /// Made by `kind`.
+    value: NonNull<()>,
+    consumers: Consumers,
+    /// How many consumers it still has.
+    left: AtomicU32,
+    kind: &'static SlotKind,
+}
+
+/// Who wants the output of a node.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Consumers {
+    pub(crate) count: u32,
+    /// Several keep it: it lies in a block of its own.
+    pub(crate) shared: bool,
+}
+
+// SAFETY: a slot is reached through `&Slots` by one thread at a time, or read by several: see above. That the values
+// may go to other threads is seen to by the graph: a graph whose runs leave their thread takes only such nodes.
+unsafe impl Send for Slots {}
+// SAFETY: as above.
+unsafe impl Sync for Slots {}
+
+impl Slots {
+    pub(crate) fn new(
+        kinds: impl Iterator<Item = &'static SlotKind>,
+        consumers: &[Consumers],
+        one_thread: bool,
+    ) -> Self {
+        let slot = |(kind, consumers): (&'static SlotKind, &Consumers)| Slot {
+            value: (kind.new)(),
+            consumers: *consumers,
+            left: AtomicU32::new(0),
+            kind,
+        };
+        Self { slots: kinds.zip(consumers).map(slot).collect(), one_thread }
+    }
+
+    /// Makes them ready for the next run. They are empty.
+    pub(crate) fn reset(&mut self) {
+        for slot in &mut self.slots {
+            *slot.left.get_mut() = slot.consumers.count;
+        }
+    }
+
+    /// Empties all slots.
+    pub(crate) fn clear(&mut self) {
+        for slot in &self.slots {
+            // SAFETY: it is the kind that made it, and `&mut` says that nobody else touches it: a turn borrows the slots.
+            unsafe { (slot.kind.clear)(slot.value) };
+        }
+    }
+
+    /// The turn of a node, for whoever runs it.
+    ///
+    /// # Safety
+    /// The caller alone runs the node in this run, all its inputs have ended, none of its consumers has been run, and he
+    /// gives this to nothing but the node's own op, which takes or releases each of its inputs once, and fills its slot
+    /// once.
+    pub(crate) unsafe fn turn(&self) -> Turn<'_> {
+        Turn(self)
+    }
+}
+
+/// Evidence that it is a node's turn: made by whoever runs it, see [`Slots::turn`].
+#[derive(Clone, Copy, Debug)]
+pub struct Turn<'a>(&'a Slots);
+
+impl<'a> Turn<'a> {
+    /// The slot of a place, and what it holds.
+    #[inline]
+    fn slot<T>(&self, place: Place<T>) -> (&'a Slot, &'a UnsafeCell<Value<T>>) {
+        let slot = &self.0.slots[place.node as usize];
+        // SAFETY: whoever made the place has promised that the slot is of this type.
+        (slot, unsafe { slot.value.cast().as_ref() })
+    }
+
+    /// Fills the slot of the node with its output. If nobody wants it, it is dropped.
+    #[inline]
+    pub(crate) fn fill<T>(&self, place: Place<T>, output: T) {
+        let (slot, value) = self.slot(place);
+        let filled = match slot.consumers {
+            Consumers { count: 0, .. } => return drop(contain(|| drop(output))),
+            Consumers { shared: true, .. } => Value::Shared(Arc::new(output)),
+            Consumers { shared: false, .. } => Value::Own(output),
+        };
+        // SAFETY: it is the node's turn: nobody else touches the slot. It is empty: nothing is to be dropped.
+        unsafe { value.get().write(filled) };
+    }
+
+    /// What a node gets of an input that it keeps for as long as it likes; it is its consumer no more. Nothing if the
+    /// input has given no output.
+    #[inline]
+    pub(crate) fn take<T: 'static>(&self, place: Place<T>) -> Option<Input<'static, T>> {
+        let (slot, value) = self.slot(place);
+        if slot.has_one_consumer_left() {
+            // SAFETY: all other consumers have counted themselves out.
+            return unsafe { empty(value) };
+        }
+        let input = self.share(place);
+        self.release(place);
+        input
+    }
+
+    /// What a node gets of an input whose output others keep as well, and whose consumer it stays.
+    #[inline]
+    pub(crate) fn share<T>(&self, place: Place<T>) -> Option<Input<'static, T>> {
+        // SAFETY: it is filled no more, and emptied only by the last consumer to leave: not while this node is one.
+        match unsafe { &*self.slot(place).1.get() } {
+            Value::Shared(output) => Some(Input::shared(output.clone())),
+            Value::Own(_) | Value::Empty => None,
+        }
+    }
+
+    /// What a node gets of an input that it does not keep beyond its turn. It stays its consumer, also if it is the
+    /// last, and then gets the output itself, unless it may want it `again`.
+    #[inline]
+    pub(crate) fn lend<T: 'static>(&self, place: Place<T>, again: bool) -> Option<Input<'a, T>> {
+        let (slot, value) = self.slot(place);
+        if !again && slot.has_one_consumer_left() {
+            // SAFETY: all other consumers have counted themselves out.
+            return unsafe { empty(value) };
+        }
+        // SAFETY: as in `share`; and what is lent is given back before the node counts itself out.
+        match unsafe { &*value.get() } {
+            Value::Own(output) => Some(Input::lent(output)),
+            Value::Shared(output) => Some(Input::lent(output)),
+            Value::Empty => None,
+        }
+    }
+
+    /// The node wants an input no more. The last to say so empties the slot.
+    #[inline]
+    pub(crate) fn release<T: 'static>(&self, place: Place<T>) {
+        let (slot, value) = self.slot(place);
+        if slot.consumers.count == 1 {
+            // There is nobody else to be counted.
+        } else if self.0.one_thread {
+            let before = slot.left.load(Ordering::Relaxed);
+            slot.left.store(before - 1, Ordering::Relaxed);
+            if before > 1 {
+                return;
+            }
+        } else if slot.left.fetch_sub(1, Ordering::Release) > 1 {
+            return;
+        } else {
+            // The others' use of the slot, before it is emptied.
+            fence(Ordering::Acquire);
+        }
+        // SAFETY: all other consumers have counted themselves out.
+        if let Some(input) = unsafe { empty(value) } {
+            drop(contain(|| drop(input)));
+        }
+    }
+}
+
+impl Slot {
+    /// Whether the node whose turn it is is the only consumer that is left.
+    #[inline]
+    fn has_one_consumer_left(&self) -> bool {
+        // Acquire: the others' use of the slot. Nobody comes back, so the last one stays alone with it.
+        self.consumers.count == 1 || self.left.load(Ordering::Acquire) == 1
+    }
+}
+
+/// Empties a slot.
+///
+/// # Safety
+/// Nobody else touches it.
+#[inline]
+unsafe fn empty<T>(value: &UnsafeCell<Value<T>>) -> Option<Input<'static, T>> {
+    // SAFETY: by the caller's word.
+    match mem::replace(unsafe { &mut *value.get() }, Value::Empty) {
+        Value::Own(output) => Some(Input::own(output)),
+        Value::Shared(output) => Some(Input::shared(output)),
+        Value::Empty => None,
+    }
+}
+
+impl Drop for Slots {
+    fn drop(&mut self) {
+        self.clear();
+        for slot in &self.slots {
+            // SAFETY: it is the kind that made it, and nobody has it any more.
+            unsafe { (slot.kind.free)(slot.value) };
+        }
+    }
+}
+
+impl fmt::Debug for Slots {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Slots").field("len", &self.slots.len()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,87 @@
+//! When each node of a run began and ended, and on which thread.
+
+use std::{
+    cell::Cell,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU32, AtomicU64, Ordering},
+    },
+    thread,
+};
+
+/// The times of a run's nodes, in nanoseconds since its start.
+pub(crate) struct Trace {
+    spans: Box<[Span]>,
+}
+
+/// One node. Written by whoever runs it; read when it has ended.
+#[derive(Default)]
+struct Span {
+    begun: AtomicU64,
+    ended: AtomicU64,
+    /// Its thread's number, plus one.
+    thread: AtomicU32,
+}
+
+/// What is known of one node.
+#[derive(Clone, Debug)]
+pub(crate) struct Times {
+    pub(crate) begun: u64,
+    pub(crate) ended: Option<u64>,
+    pub(crate) thread: Arc<str>,
+}
+
+impl Trace {
+    pub(crate) fn new(nodes: usize) -> Self {
+        Self { spans: (0..nodes).map(|_| Span::default()).collect() }
+    }
+
+    /// A node begins. It may do so several times: the first counts.
+    #[inline]
+    pub(crate) fn begins(&self, node: u32, now: u64) {
+        let span = &self.spans[node as usize];
+        if span.thread.load(Ordering::Relaxed) == 0 {
+            span.begun.store(now, Ordering::Relaxed);
+            span.thread.store(thread_number() + 1, Ordering::Relaxed);
+        }
+    }
+
+    #[inline]
+    pub(crate) fn ends(&self, node: u32, now: u64) {
+        self.spans[node as usize].ended.store(now.max(1), Ordering::Relaxed);
+    }
+
+    /// The times of a node that has begun.
+    pub(crate) fn times(&self, node: u32) -> Option<Times> {
+        let span = &self.spans[node as usize];
+        let number = span.thread.load(Ordering::Relaxed).checked_sub(1)?;
+        let ended = Some(span.ended.load(Ordering::Relaxed)).filter(|ended| *ended > 0);
+        Some(Times { begun: span.begun.load(Ordering::Relaxed), ended, thread: thread_name(number) })
+    }
+}
+
+/// The names of all threads that have run a traced node, by their number.
+static NAMES: Mutex<Vec<Arc<str>>> = Mutex::new(Vec::new());
+
+thread_local! {
+    /// Of this thread, plus one.
+    static NUMBER: Cell<u32> = const { Cell::new(0) };
+}
+
+fn thread_number() -> u32 {
+    match NUMBER.get() {
+        0 => {
+            let mut names = NAMES.lock().unwrap_or_else(PoisonError::into_inner);
+            let number = names.len() as u32;
+            let name = thread::current().name().map_or_else(|| format!("thread {number}"), str::to_owned);
+            names.push(name.into());
+            NUMBER.set(number + 1);
+            number
+        }
+        number => number - 1,
+    }
+}
+
+fn thread_name(number: u32) -> Arc<str> {
+    NAMES.lock().unwrap_or_else(PoisonError::into_inner)[number as usize].clone()
+}
