@@ -29,6 +29,7 @@ use crate::{
     inbox::Inbox,
     plan::Compiled,
     reach::Reach,
+    shift::Stacks,
     slot::Slots,
     trace::Trace,
 };
@@ -80,8 +81,7 @@ pub(crate) struct Core<R, M: Reach> {
     on_pool: AtomicI32,
     /// How often each node was begun, if any may be begun again.
     attempts: Box<[AtomicU32]>,
-    /// How many jobs of this run the pool's CPU lane has.
-    pub(crate) shifts: AtomicU32,
+    pub(crate) stacks: Stacks,
     pub(crate) inbox: Arc<Inbox>,
     /// Nodes on the pool that were given up on, and what counts them until they end.
     late: Mutex<Vec<(u32, LateTicket)>>,
@@ -96,7 +96,7 @@ pub(crate) struct Core<R, M: Reach> {
 pub(crate) type LateTicket = Box<dyn FnOnce(bool) + Send>;
 
 impl<R, M: Reach> Core<R, M> {
-    pub(crate) fn new(plan: Arc<Compiled<R, M>>, now: Instant) -> Self {
+    pub(crate) fn new(plan: Arc<Compiled<R, M>>, now: Instant, threads: usize) -> Self {
         let len = plan.nodes.len();
         let slots = Slots::new(plan.actions.slots(), &plan.consumers, plan.one_thread);
         let on_pool = if plan.one_thread { 0 } else { len };
@@ -112,7 +112,7 @@ impl<R, M: Reach> Core<R, M> {
             left: AtomicU32::new(0),
             on_pool: AtomicI32::new(0),
             attempts: (0..retries).map(|_| AtomicU32::new(0)).collect(),
-            shifts: AtomicU32::new(0),
+            stacks: Stacks::new(threads),
             inbox: Arc::default(),
             late: Mutex::default(),
             trace: None,
@@ -137,7 +137,6 @@ impl<R, M: Reach> Core<R, M> {
         *self.left.get_mut() = len as u32;
         *self.on_pool.get_mut() = 0;
         self.attempts.iter_mut().for_each(|attempts| *attempts.get_mut() = 0);
-        *self.shifts.get_mut() = 0;
         self.start = start;
         self.watches = watches || traced;
         self.trace = traced.then(|| Trace::new(len));
@@ -232,9 +231,10 @@ impl<R, M: Reach> Core<R, M> {
         }
     }
 
-    /// When a node on the pool has begun.
+    /// When a node on the pool has begun; zero if that is not known.
     pub(crate) fn begun(&self, node: u32) -> Duration {
-        Duration::from_nanos(self.begun[node as usize].load(Ordering::Relaxed))
+        let begun = self.begun.get(node as usize).map_or(0, |begun| begun.load(Ordering::Relaxed));
+        Duration::from_nanos(begun)
     }
 
     // ---- counting ----

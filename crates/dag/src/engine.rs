@@ -297,12 +297,17 @@ impl<R, T: Timer + Clone, M: Reach> Works<R, T, M> {
     pub(crate) fn memory(&self, now: Instant) -> Box<Memory<R, T, M>> {
         loop {
             let kept = self.lock_memories().pop();
-            let Some(mut memory) = kept else { return Box::new(Memory::new(&self.plan, now)) };
+            let Some(mut memory) = kept else { return self.new_memory(now) };
             // Somebody may be asking it for its stragglers.
             if memory.is_free() {
                 return memory;
             }
         }
+    }
+
+    fn new_memory(&self, now: Instant) -> Box<Memory<R, T, M>> {
+        let threads = self.pool.as_ref().map_or(0, |pool| pool.threads());
+        Box::new(Memory::new(&self.plan, now, threads))
     }
 
     /// Takes back the memory of a run that has ended.

@@ -166,11 +166,9 @@ pub(crate) enum Condition<R> {
 }
 
 impl<R, M: Reach> Graph<R, M> {
-    /// A graph without nodes.
-    #[must_use]
-    pub fn new(name: impl Into<Arc<str>>) -> Self {
+    fn empty(name: Arc<str>) -> Self {
         static GRAPHS: AtomicU64 = AtomicU64::new(1);
-        Self { id: GRAPHS.fetch_add(1, Ordering::Relaxed), name: name.into(), nodes: Vec::new() }
+        Self { id: GRAPHS.fetch_add(1, Ordering::Relaxed), name, nodes: Vec::new() }
     }
 
     /// How many nodes it has.
@@ -272,6 +270,12 @@ impl<R, M: Reach> Graph<R, M> {
 }
 
 impl<R: Send + Sync + 'static> Graph<R, Threads> {
+    /// A graph without nodes.
+    #[must_use]
+    pub fn new(name: impl Into<Arc<str>>) -> Self {
+        Self::empty(name.into())
+    }
+
     /// Adds a node that is run on the thread that polls the run, between two nodes: for what is cheap.
     #[track_caller]
     pub fn inline<I, T, F>(&mut self, name: impl Into<Arc<str>>, inputs: I, f: F) -> Handle<T>
@@ -320,6 +324,12 @@ impl<R: Send + Sync + 'static> Graph<R, Threads> {
 }
 
 impl<R: 'static> Graph<R, Local> {
+    /// A graph without nodes, whose runs stay on their thread.
+    #[must_use]
+    pub fn new_local(name: impl Into<Arc<str>>) -> Self {
+        Self::empty(name.into())
+    }
+
     /// Adds a node that is run between two nodes: for what is cheap.
     #[track_caller]
     pub fn inline<I, T, F>(&mut self, name: impl Into<Arc<str>>, inputs: I, f: F) -> Handle<T>

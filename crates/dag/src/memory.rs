@@ -65,8 +65,9 @@ pub(crate) enum What {
 }
 
 impl<R, T: Timer, M: Reach> Memory<R, T, M> {
-    pub(crate) fn new(plan: &Arc<Compiled<R, M>>, now: Instant) -> Self {
-        let core = Arc::new(Core::new(plan.clone(), now));
+    /// For runs on a pool with so many threads.
+    pub(crate) fn new(plan: &Arc<Compiled<R, M>>, now: Instant, threads: usize) -> Self {
+        let core = Arc::new(Core::new(plan.clone(), now, threads));
         let tasks = (0..plan.nodes.len() as u32).map(|node| plan.actions.op(node).task()).collect();
         let sleep_waker = NodeWaker::new(&core.inbox, TIMER);
         Self {

@@ -1,9 +1,16 @@
-//! Nodes on the pool: a job of the pool runs one after the other, goes on with those that they make ready, and gives
-//! half of them away when there are threads that have nothing to do for this run.
+//! Nodes on the pool: jobs that run one node of a run after the other, and go on with those that they make ready.
+//!
+//! A run has a few stacks of nodes that are to be run, as many as the pool has threads. A stack is *manned* while there
+//! is a job of the pool for it, a shift. A shift runs what is on its own stack, then what it takes from the others; it
+//! leaves when there is nothing on any. What is ready beyond the one node that a shift goes on with lies on its stack,
+//! where others can take it: so a node that takes long holds up none.
 
 use std::{
     mem,
-    sync::{Arc, atomic::Ordering},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU32, Ordering},
+    },
     time::Instant,
 };
 
@@ -17,70 +24,165 @@ use crate::{
 };
 
 /// How many nodes a job runs before it goes to the end of the pool's line: others want to be run, too.
-const NODES_PER_JOB_MAX: usize = 256;
-
-/// Which lane of the pool.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Lane {
-    Cpu,
-    Blocking,
-}
+const NODES_PER_JOB_MAX: u32 = 256;
 
 /// Where the nodes of an engine are run that do not run on its runs' own threads.
 pub(crate) struct Shop<R, M: Reach> {
-    pub(crate) pool: Pool,
-    /// How many jobs of one run there may be on the CPU lane.
-    pub(crate) shifts_max: u32,
-    pub(crate) now: Arc<dyn Fn() -> Instant + Send + Sync>,
+    pool: Pool,
+    now: Arc<dyn Fn() -> Instant + Send + Sync>,
     /// Brings a job. It is given by who knows that it can go to another thread.
-    bring: fn(&Arc<Self>, Shift<R, M>, Lane),
+    bring: fn(&Self, Shift<R, M>),
 }
 
 impl<R: Send + Sync + 'static> Shop<R, Threads> {
     pub(crate) fn new(pool: Pool, now: Arc<dyn Fn() -> Instant + Send + Sync>) -> Self {
-        let shifts_max = pool.stats().cpu.threads as u32;
-        let bring = |shop: &Arc<Self>, shift: Shift<R, Threads>, lane: Lane| {
+        let bring = |shop: &Self, shift: Shift<R, Threads>| {
             let name = shift.core.plan.name.clone();
-            let lane = match lane {
-                Lane::Cpu => shop.pool.cpu(),
-                Lane::Blocking => shop.pool.blocking(),
+            let lane = match shift.stack {
+                Some(_) => shop.pool.cpu(),
+                None => shop.pool.blocking(),
             };
             // A shift that is refused is dropped, and says so to its run.
             drop(lane.named(name).spawn(move || shift.run()));
         };
-        Self { pool, shifts_max, now, bring }
+        Self { pool, now, bring }
     }
 }
 
 impl<R, M: Reach> Shop<R, M> {
-    /// Brings CPU nodes that have just become ready, all at once, as jobs for as many threads as there are.
+    /// How many threads there are for CPU nodes.
+    pub(crate) fn threads(&self) -> usize {
+        self.pool.stats().cpu.threads
+    }
+
+    /// Brings CPU nodes that have just become ready, all at once, the first to be run first: a part for each stack that
+    /// is not manned, or all to one that is.
     pub(crate) fn bring(self: &Arc<Self>, core: &Arc<Core<R, M>>, nodes: &mut Vec<u32>) {
+        nodes.reverse();
         core.change_on_pool(nodes.len() as i32);
         for node in nodes.iter() {
             core.set(*node, state::QUEUED);
         }
-        let free = self.shifts_max.saturating_sub(core.shifts.load(Ordering::Relaxed)).max(1);
-        let size = nodes.len().div_ceil(free as usize);
-        for part in nodes.chunks(size) {
-            self.bring_shift(core, part.to_vec(), Lane::Cpu);
+        while !nodes.is_empty() {
+            let part = nodes.len().div_ceil(core.stacks.unmanned().max(1));
+            let from = nodes.len() - part;
+            match core.stacks.man(|stack| stack.extend_from_slice(&nodes[from..])) {
+                Some(number) => {
+                    nodes.truncate(from);
+                    self.bring_shift(core, Some(number), None);
+                }
+                // If there is none that is manned either, the last shift has just left: then once more.
+                None => {
+                    core.stacks.put(nodes);
+                }
+            }
         }
-        nodes.clear();
     }
 
     /// Brings a blocking node, which gets a job of its own.
     pub(crate) fn bring_blocking(self: &Arc<Self>, core: &Arc<Core<R, M>>, node: u32) {
         core.change_on_pool(1);
         core.set(node, state::QUEUED);
-        self.bring_shift(core, vec![node], Lane::Blocking);
+        self.bring_shift(core, None, Some(node));
     }
 
-    fn bring_shift(self: &Arc<Self>, core: &Arc<Core<R, M>>, nodes: Vec<u32>, lane: Lane) {
-        if lane == Lane::Cpu {
-            core.shifts.fetch_add(1, Ordering::Relaxed);
-        }
+    fn bring_shift(self: &Arc<Self>, core: &Arc<Core<R, M>>, stack: Option<usize>, next: Option<u32>) {
         let (core, shop) = (core.clone(), self.clone());
-        let shift = Shift { core, shop, lane, nodes, for_run: Vec::new(), ended: 0, off_pool: 0 };
-        (self.bring)(self, shift, lane);
+        let shift =
+            Shift { core, shop, stack, next, ready: Vec::new(), for_run: Vec::new(), ended: 0, off_pool: 0 };
+        (self.bring)(self, shift);
+    }
+}
+
+/// The CPU nodes of a run that are ready and wait for a thread.
+pub(crate) struct Stacks {
+    stacks: Box<[Mutex<Stack>]>,
+    /// How many are manned. A hint to those who do not hold the locks.
+    manned: AtomicU32,
+}
+
+/// Aligned so that two threads do not share a pair of cache lines.
+#[derive(Default)]
+#[repr(align(128))]
+struct Stack {
+    /// To be run; the last one first.
+    nodes: Vec<u32>,
+    /// There is a job for it. Nodes lie only on stacks that are manned.
+    is_manned: bool,
+}
+
+impl Stacks {
+    pub(crate) fn new(number: usize) -> Self {
+        Self { stacks: (0..number).map(|_| Mutex::default()).collect(), manned: AtomicU32::new(0) }
+    }
+
+    fn lock(&self, number: usize) -> MutexGuard<'_, Stack> {
+        // Nothing that can panic runs under the lock.
+        self.stacks[number].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn unmanned(&self) -> usize {
+        self.stacks.len() - (self.manned.load(Ordering::Relaxed) as usize).min(self.stacks.len())
+    }
+
+    /// Mans a stack, if there is one that is not, and fills it. Gives its number: the caller brings a job for it.
+    fn man(&self, fill: impl FnOnce(&mut Vec<u32>)) -> Option<usize> {
+        for number in 0..self.stacks.len() {
+            let mut stack = self.lock(number);
+            if !stack.is_manned {
+                stack.is_manned = true;
+                fill(&mut stack.nodes);
+                self.manned.fetch_add(1, Ordering::Relaxed);
+                return Some(number);
+            }
+        }
+        None
+    }
+
+    /// Puts nodes on a stack that is manned, if there is one.
+    fn put(&self, nodes: &mut Vec<u32>) {
+        for number in 0..self.stacks.len() {
+            let mut stack = self.lock(number);
+            if stack.is_manned {
+                return stack.nodes.append(nodes);
+            }
+        }
+    }
+
+    /// The next node for the shift of a stack: from its own, or half of another one. None if there is nothing on any:
+    /// then the stack is not manned any more.
+    fn next(&self, number: usize) -> Option<u32> {
+        loop {
+            if let Some(node) = self.lock(number).nodes.pop() {
+                return Some(node);
+            }
+            for offset in 1..self.stacks.len() {
+                let mut other = self.lock((number + offset) % self.stacks.len());
+                let half = other.nodes.len().div_ceil(2);
+                if half > 0 {
+                    // What lies at the bottom has waited longest.
+                    let mut taken: Vec<u32> = other.nodes.drain(..half).collect();
+                    drop(other);
+                    let node = taken.pop();
+                    self.lock(number).nodes.append(&mut taken);
+                    return node;
+                }
+            }
+            let mut own = self.lock(number);
+            if own.nodes.is_empty() {
+                own.is_manned = false;
+                self.manned.fetch_sub(1, Ordering::Relaxed);
+                return None;
+            }
+        }
+    }
+
+    /// What is on a stack whose job will not be run.
+    fn desert(&self, number: usize) -> Vec<u32> {
+        let mut stack = self.lock(number);
+        stack.is_manned = false;
+        self.manned.fetch_sub(1, Ordering::Relaxed);
+        mem::take(&mut stack.nodes)
     }
 }
 
@@ -88,9 +190,12 @@ impl<R, M: Reach> Shop<R, M> {
 pub(crate) struct Shift<R, M: Reach> {
     core: Arc<Core<R, M>>,
     shop: Arc<Shop<R, M>>,
-    lane: Lane,
-    /// To be run; the last one first.
-    nodes: Vec<u32>,
+    /// The stack that it mans; none on the blocking lane.
+    stack: Option<usize>,
+    /// The node that it goes on with.
+    next: Option<u32>,
+    /// CPU nodes that the last one has made ready; kept for its room.
+    ready: Vec<u32>,
     /// Nodes that are ready and have to be seen to by the run itself.
     for_run: Vec<u32>,
     /// How many nodes have ended that the run does not know of yet.
@@ -101,29 +206,28 @@ pub(crate) struct Shift<R, M: Reach> {
 
 impl<R, M: Reach> Shift<R, M> {
     fn run(mut self) {
-        for run in 0.. {
-            if self.nodes.len() > 1 {
-                self.give_away();
+        let mut run = 0;
+        loop {
+            let node = match (self.next.take(), self.stack) {
+                (Some(node), _) => node,
+                (None, Some(stack)) => match self.core.stacks.next(stack) {
+                    Some(node) => node,
+                    None => {
+                        self.stack = None;
+                        return;
+                    }
+                },
+                (None, None) => return,
+            };
+            if run == NODES_PER_JOB_MAX && self.stack.is_some() {
+                // The next job takes over from this one.
+                return self.shop.bring_shift(&self.core, self.stack.take(), Some(node));
             }
-            if run == NODES_PER_JOB_MAX && self.lane == Lane::Cpu && !self.nodes.is_empty() {
-                let rest = mem::take(&mut self.nodes);
-                self.shop.bring_shift(&self.core, rest, Lane::Cpu);
-            }
-            let Some(node) = self.nodes.pop() else { break };
+            run += 1;
             self.run_node(node);
             if !self.for_run.is_empty() {
                 self.tell();
             }
-        }
-    }
-
-    /// Gives half of the nodes to another thread, if this run has fewer jobs than there are threads.
-    fn give_away(&mut self) {
-        if self.core.shifts.load(Ordering::Relaxed) < self.shop.shifts_max {
-            // What has waited longest, and has the shorter way to go.
-            let rest = self.nodes.split_off(self.nodes.len() / 2);
-            let given = mem::replace(&mut self.nodes, rest);
-            self.shop.bring_shift(&self.core, given, Lane::Cpu);
         }
     }
 
@@ -185,26 +289,38 @@ impl<R, M: Reach> Shift<R, M> {
     /// A node has ended well: those that it makes ready are next.
     #[inline]
     fn goes_on(&mut self, node: u32) {
-        let Self { core, shop, nodes, for_run, lane, .. } = self;
+        let Self { core, shop, ready, for_run, stack, .. } = self;
         core.has_ended(node, || (shop.now)());
         core.set(node, state::OK);
-        let before = nodes.len();
+        self.ended += 1;
         core.tell_successors(node, None, |next| {
             let traits = core.plan.traits(next);
-            let here = traits.kind == Kind::Cpu && traits.is_plain && *lane == Lane::Cpu;
-            if here && core.spoiler(next).is_none() { nodes.push(next) } else { for_run.push(next) }
+            let here = traits.kind == Kind::Cpu && traits.is_plain && stack.is_some();
+            if here && core.spoiler(next).is_none() { ready.push(next) } else { for_run.push(next) }
         });
-        match nodes.len() - before {
+        match ready.len() {
             0 => self.off_pool += 1,
             1 => {}
             more => {
                 core.change_on_pool(more as i32 - 1);
             }
         }
-        for next in &nodes[before..] {
+        for next in ready.iter() {
             core.set(*next, state::QUEUED);
         }
-        self.ended += 1;
+        // The last has the longest way to go.
+        self.next = ready.pop();
+        if !ready.is_empty()
+            && let Some(stack) = *stack
+        {
+            core.stacks.lock(stack).nodes.append(ready);
+            if core.stacks.unmanned() > 0
+                && let Some(other) = core.stacks.man(|_| ())
+            {
+                // It finds its work on this one's stack.
+                shop.bring_shift(core, Some(other), None);
+            }
+        }
     }
 
     /// Tells the run what it does not know yet.
@@ -227,10 +343,10 @@ impl<R, M: Reach> Shift<R, M> {
 /// The job ends, or was never run: then its nodes are told to the run.
 impl<R, M: Reach> Drop for Shift<R, M> {
     fn drop(&mut self) {
-        if self.lane == Lane::Cpu {
-            self.core.shifts.fetch_sub(1, Ordering::Relaxed);
+        let mut refused: Vec<u32> = self.next.take().into_iter().collect();
+        if let Some(stack) = self.stack.take() {
+            refused.extend(self.core.stacks.desert(stack));
         }
-        let refused = mem::take(&mut self.nodes);
         if !refused.is_empty() {
             self.core.inbox.put(|post| post.refused.extend(refused));
         }
