@@ -80,10 +80,10 @@ fn tokio_with_blocking_threads() -> Tokio {
 }
 
 /// Keeps this thread, and those that it starts, on one CPU for as long as this lives.
-struct OneCpu(CpuSet);
+pub(crate) struct OneCpu(CpuSet);
 
 impl OneCpu {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let before = sched_getaffinity(None).expect("this thread runs somewhere");
         let mut first = CpuSet::new();
         first.set(0);

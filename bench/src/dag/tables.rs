@@ -12,7 +12,10 @@ use super::{
     pool::Rayon,
     shapes::Shape,
 };
-use crate::contest::{Contestant, Table, each, measure};
+use crate::{
+    contest::{Contestant, Table, each, measure},
+    offload::OneCpu,
+};
 
 /// How many rounds each contestant runs.
 const ROUNDS: usize = 101;
@@ -157,28 +160,38 @@ pub(super) fn timeouts() -> Vec<Table> {
 }
 
 pub(super) fn cpu() -> Vec<Table> {
+    let mut tables = on_pools([
+        ("CPU nodes, chain of 1,000, a node", Shape::chain(), Some(1.0)),
+        ("CPU nodes, fan 1 → 1,000 → 1, a node", Shape::fan(), Some(1.0)),
+        ("CPU nodes, 100 layers of 100, a node", Shape::layered(), Some(2.0)),
+    ]);
+    // Where no cache line goes from one CPU to the other the ratios are others, rayon's fan above all. A neighbour that
+    // keeps a CPU busy makes the tables above like these.
+    let _one = OneCpu::new();
+    tables.extend(on_pools([
+        ("CPU nodes, all on one CPU, chain of 1,000, a node", Shape::chain(), None),
+        ("CPU nodes, all on one CPU, fan 1 → 1,000 → 1, a node", Shape::fan(), None),
+        ("CPU nodes, all on one CPU, 100 layers of 100, a node", Shape::layered(), None),
+    ]));
+    tables
+}
+
+/// The shapes on pools of two threads, with the ratio to rayon's that is wanted.
+fn on_pools(shapes: [(&'static str, Shape, Option<f64>); 3]) -> Vec<Table> {
     let pool = Pool::builder().cpu_threads(THREADS).start().expect("two threads");
     let rayon = rayon::ThreadPoolBuilder::new().num_threads(THREADS).build().expect("two threads");
-    let table = |title, shape: Shape, target| {
+    let table = |(title, shape, target): (_, Shape, Option<f64>)| {
         let shape = &shape;
         let mut ours = Ours::on(&pool, shape);
         let mut scope = Rayon::new(shape);
-        measure(
-            title,
-            "ns",
-            ROUNDS,
-            Contestant::value("rayon scope + atomics", || {
-                for_each_node(shape, |runs| (0..runs).for_each(|_| scope.run(&rayon)))
-            }),
-            [Contestant::value("ebbtide", || for_each_node(shape, |runs| ours.run(runs, |run| run)))
-                .target(target)],
-        )
+        let peer = Contestant::value("rayon scope + atomics", || {
+            for_each_node(shape, |runs| (0..runs).for_each(|_| scope.run(&rayon)))
+        });
+        let ours = Contestant::value("ebbtide", || for_each_node(shape, |runs| ours.run(runs, |run| run)));
+        let ours = if let Some(target) = target { ours.target(target) } else { ours };
+        measure(title, "ns", ROUNDS, peer, [ours])
     };
-    vec![
-        table("CPU nodes, chain of 1,000, a node", Shape::chain(), 1.0),
-        table("CPU nodes, fan 1 → 1,000 → 1, a node", Shape::fan(), 1.0),
-        table("CPU nodes, 100 layers of 100, a node", Shape::layered(), 2.0),
-    ]
+    shapes.into_iter().map(table).collect()
 }
 
 pub(super) fn plan() -> Vec<Table> {
