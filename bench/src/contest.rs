@@ -160,6 +160,13 @@ pub(crate) fn time(operations: usize, mut act: impl FnMut()) -> Duration {
     SystemClock.now() - start
 }
 
+/// What `act` takes for each of the `operations` that it does, in nanoseconds.
+pub(crate) fn each(operations: usize, act: impl FnOnce()) -> f64 {
+    let start = SystemClock.now();
+    act();
+    (SystemClock.now() - start).as_nanos() as f64 / operations as f64
+}
+
 /// How long each of two threads takes for `operations` of `act` while the other does the same, on average.
 pub(crate) fn time_two(operations: usize, act: impl Fn() + Sync) -> Duration {
     let ready = AtomicUsize::new(0);

@@ -1,6 +1,7 @@
 //! Every figure of the README, against peers, in one run. Run by `cargo xtask bench AREA`.
 
 mod contest;
+mod dag;
 mod lifecycle;
 mod r#loop;
 mod offload;
@@ -36,11 +37,16 @@ fn main() -> ExitCode {
         }
     };
     let tables: Option<Vec<Table>> = match area {
+        "dag" => dag::run(None),
         "lifecycle" => Some(lifecycle::run()),
         "loop" => r#loop::run(None),
         "offload" => Some(offload::run()),
         "timeout" => Some(timeout::run()),
-        _ => area.strip_prefix("loop/").and_then(|part| r#loop::run(Some(part))),
+        _ => match area.split_once('/') {
+            Some(("dag", part)) => dag::run(Some(part)),
+            Some(("loop", part)) => r#loop::run(Some(part)),
+            _ => None,
+        },
     };
     let Some(tables) = tables else {
         eprintln!("there is no area {area:?}");

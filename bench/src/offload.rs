@@ -9,7 +9,7 @@ use ebbtide_reactor::Runtime;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 use crate::{
-    contest::{Contestant, Table, measure},
+    contest::{Contestant, Table, each, measure},
     peers::Tokio,
 };
 
@@ -80,10 +80,10 @@ fn tokio_with_blocking_threads() -> Tokio {
 }
 
 /// Keeps this thread, and those that it starts, on one CPU for as long as this lives.
-struct OneCpu(CpuSet);
+pub(crate) struct OneCpu(CpuSet);
 
 impl OneCpu {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let before = sched_getaffinity(None).expect("this thread runs somewhere");
         let mut first = CpuSet::new();
         first.set(0);
@@ -254,11 +254,4 @@ fn batches() -> Table {
             }),
         ],
     )
-}
-
-/// What `act` takes for each of `operations`, in nanoseconds.
-fn each(operations: usize, act: impl FnOnce()) -> f64 {
-    let start = SystemClock.now();
-    act();
-    (SystemClock.now() - start).as_nanos() as f64 / operations as f64
 }
