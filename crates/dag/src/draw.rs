@@ -114,7 +114,7 @@ impl Report {
                         threads.len() - 1
                     });
                 // An arrow has to begin and end within the nodes' own bars.
-                let id = number << 16 | input;
+                let id = number << 16 | *input as usize;
                 let from = micros(*from) - 0.001;
                 events.push(format!(
                     "{{\"name\":\"input\",\"cat\":\"input\",\"ph\":\"s\",\"id\":{id},\"ts\":{from:.3},\"pid\":1,\

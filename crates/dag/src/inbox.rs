@@ -27,8 +27,10 @@ struct State {
     /// Zero between two runs.
     run: RunNumber,
     post: Post,
-    /// Whom to wake, once, when something comes in.
+    /// Whom to wake when something comes in.
     waker: Option<Waker>,
+    /// He has been woken since he last looked.
+    is_woken: bool,
 }
 
 /// What has come in.
@@ -70,7 +72,7 @@ impl Inbox {
     /// Opens it for a run.
     pub(crate) fn open(&self, run: RunNumber) {
         let mut state = self.lock();
-        state.run = run;
+        (state.run, state.is_woken) = (run, false);
         // Wake-ups of the run before.
         state.post.woken.clear();
     }
@@ -89,16 +91,19 @@ impl Inbox {
     pub(crate) fn take(&self, post: &mut Post, waker: &Waker) {
         let mut state = self.lock();
         mem::swap(&mut state.post, post);
+        state.is_woken = false;
         if state.waker.as_ref().is_some_and(|kept| kept.will_wake(waker)) {
             return;
         }
         // A waker is foreign code, its clone and its drop too: no lock is held meanwhile.
+        state.is_woken = true;
         drop(state);
         let waker = waker.clone();
         let mut state = self.lock();
         let before = state.waker.replace(waker);
-        let is_missed = !state.post.is_empty();
-        let waker = if is_missed { state.waker.take() } else { None };
+        let missed = !state.post.is_empty();
+        state.is_woken = missed;
+        let waker = if missed { state.waker.clone() } else { None };
         drop(state);
         drop(before);
         if let Some(waker) = waker {
@@ -110,11 +115,24 @@ impl Inbox {
     pub(crate) fn put(&self, put: impl FnOnce(&mut Post)) {
         let mut state = self.lock();
         put(&mut state.post);
+        self.wake(state);
+    }
+
+    /// Wakes the run, unless it has been.
+    fn wake(&self, mut state: MutexGuard<'_, State>) {
+        if mem::replace(&mut state.is_woken, true) {
+            return;
+        }
+        // It is called with no lock held, and put back: a clone would cost more.
         let waker = state.waker.take();
         drop(state);
-        if let Some(waker) = waker {
-            waker.wake();
-        }
+        let Some(waker) = waker else { return };
+        waker.wake_by_ref();
+        let mut state = self.lock();
+        let unneeded =
+            if state.waker.is_none() && state.run != 0 { state.waker.replace(waker) } else { Some(waker) };
+        drop(state);
+        drop(unneeded);
     }
 
     /// Wakes the run, so that it looks at what others have counted.
@@ -129,11 +147,7 @@ impl Inbox {
             return false;
         }
         state.post.granted.push(node);
-        let waker = state.waker.take();
-        drop(state);
-        if let Some(waker) = waker {
-            waker.wake();
-        }
+        self.wake(state);
         true
     }
 

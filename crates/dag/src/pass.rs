@@ -87,7 +87,8 @@ impl<R, T: Timer + Clone, M: Reach> Going<R, T, M> {
         let mut memory = works.memory(now);
         let number = works.number();
         let deadline = terms.deadline;
-        let watches = options.node_timeout.is_some() || works.shortest_on_pool.is_some();
+        let times_pool = options.node_timeout.is_some() || works.shortest_on_pool.is_some();
+        let watches = times_pool && !works.plan.one_thread;
         let core = Arc::get_mut(&mut memory.core).expect("free memory is nobody else's");
         core.reset(terms, now, options.traced, watches);
         core.inbox.open(number);

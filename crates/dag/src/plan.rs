@@ -144,6 +144,8 @@ pub(crate) struct Compiled<R, M: Reach> {
     pub(crate) inputs: Box<[u32]>,
     /// The inputs of each node, for reports.
     pub(crate) predecessors: Box<[Box<[Edge]>]>,
+    /// Their numbers alone.
+    pub(crate) input_nodes: Box<[Arc<[u32]>]>,
     pub(crate) consumers: Box<[Consumers]>,
     pub(crate) outputs: Box<[Edge]>,
     /// Those without inputs; the longest way to go comes last.
@@ -186,6 +188,12 @@ impl<R, M: Reach> Compiled<R, M> {
         let one_thread = drafts.iter().all(|draft| matches!(draft.kind, Kind::Inline | Kind::Async));
         let predecessors: Box<[Box<[Edge]>]> =
             drafts.iter().map(|draft| draft.edges.as_slice().into()).collect();
+        let none: Arc<[u32]> = Arc::default();
+        let numbers = |edges: &[Edge]| match edges {
+            [] => none.clone(),
+            edges => edges.iter().map(|edge| edge.node).collect(),
+        };
+        let input_nodes = predecessors.iter().map(|edges| numbers(edges)).collect();
         let inputs: Box<[u32]> = predecessors.iter().map(|edges| edges.len() as u32).collect();
 
         let mut consumers = vec![Consumers { count: 0, shared: false }; len];
@@ -239,6 +247,7 @@ impl<R, M: Reach> Compiled<R, M> {
             successors: successors.into(),
             inputs,
             predecessors,
+            input_nodes,
             consumers: consumers.into(),
             outputs: outputs.into(),
             roots: roots.into(),

@@ -9,6 +9,7 @@ use crate::{
     pass::Fault,
     plan::Compiled,
     reach::Reach,
+    trace::thread_names,
 };
 
 /// How a node ended.
@@ -51,7 +52,7 @@ pub struct NodeReport {
     /// When, in a traced run, if it has begun.
     pub span: Option<Span>,
     /// The nodes that it depends on, by their place in the report.
-    pub inputs: Vec<usize>,
+    pub inputs: Arc<[u32]>,
 }
 
 /// When a node ran, from the start of its run on.
@@ -124,7 +125,8 @@ impl Report {
                 (Some(Fault::NotRun) | None, _) => "the pool is closed".to_owned(),
             }
         };
-        let ended = |node: u32| core.trace.as_ref().and_then(|trace| trace.times(node)?.ended);
+        let ended = |node: u32| core.trace.as_ref().and_then(|trace| trace.ended(node));
+        let threads = if core.trace.is_some() { thread_names() } else { Vec::new() };
         let ends = (0..plan.nodes.len() as u32).map(|node| {
             let state = core.state(node);
             let end = match state {
@@ -149,7 +151,7 @@ impl Report {
                     queued: Duration::from_nanos(queued.min(times.begun)),
                     begun: Duration::from_nanos(times.begun),
                     ended: times.ended.map(Duration::from_nanos),
-                    thread: times.thread,
+                    thread: threads[times.thread as usize].clone(),
                 }
             });
             (end, attempts, span)
@@ -165,7 +167,7 @@ impl Report {
     ) -> Self {
         let node = |(number, (end, attempts, span)): (usize, (NodeEnd, u32, Option<Span>))| {
             let info = &plan.nodes[number];
-            let inputs = plan.predecessors[number].iter().map(|edge| edge.node as usize).collect();
+            let inputs = plan.input_nodes[number].clone();
             NodeReport { name: info.name.clone(), kind: info.kind, end, attempts, span, inputs }
         };
         let nodes = ends.enumerate().map(node).collect();
@@ -197,7 +199,7 @@ impl Report {
                 let (waited, ran) = (begun.saturating_sub(*queued), ended.saturating_sub(*begun));
                 path.push(Step { node, waited, ran });
             }
-            let inputs = self.nodes[node].inputs.iter().copied();
+            let inputs = self.nodes[node].inputs.iter().map(|input| *input as usize);
             at = inputs.filter(|input| ended(*input).is_some()).max_by_key(|input| ended(*input));
         }
         path.reverse();
@@ -218,7 +220,8 @@ impl Report {
             let Some(Span { begun, ended: Some(ended), .. }) = &self.nodes[*node].span else { continue };
             let must_begin = latest[*node].saturating_sub(ended.saturating_sub(*begun));
             for input in &self.nodes[*node].inputs {
-                latest[*input] = latest[*input].min(must_begin);
+                let latest = &mut latest[*input as usize];
+                *latest = (*latest).min(must_begin);
             }
         }
         let slack = |(node, latest): (&NodeReport, Duration)| {

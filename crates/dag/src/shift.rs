@@ -23,7 +23,7 @@ use crate::{
     reach::{Reach, Threads},
 };
 
-/// How many nodes a job runs before it goes to the end of the pool's line: others want to be run, too.
+/// How many nodes a job runs before it looks whether others wait for its thread, and goes behind them.
 const NODES_PER_JOB_MAX: u32 = 256;
 
 /// Where the nodes of an engine are run that do not run on its runs' own threads.
@@ -37,7 +37,7 @@ pub(crate) struct Shop<R, M: Reach> {
 impl<R: Send + Sync + 'static> Shop<R, Threads> {
     pub(crate) fn new(pool: Pool, now: Arc<dyn Fn() -> Instant + Send + Sync>) -> Self {
         let bring = |shop: &Self, shift: Shift<R, Threads>| {
-            let name = shift.core.plan.name.clone();
+            let name = shift.core().plan.name.clone();
             let lane = match shift.stack {
                 Some(_) => shop.pool.cpu(),
                 None => shop.pool.blocking(),
@@ -87,7 +87,7 @@ impl<R, M: Reach> Shop<R, M> {
     }
 
     fn bring_shift(self: &Arc<Self>, core: &Arc<Core<R, M>>, stack: Option<usize>, next: Option<u32>) {
-        let (core, shop) = (core.clone(), self.clone());
+        let (core, shop) = (Some(core.clone()), self.clone());
         let shift =
             Shift { core, shop, stack, next, ready: Vec::new(), for_run: Vec::new(), ended: 0, off_pool: 0 };
         (self.bring)(self, shift);
@@ -188,7 +188,8 @@ impl Stacks {
 
 /// A job of the pool that runs nodes of one run.
 pub(crate) struct Shift<R, M: Reach> {
-    core: Arc<Core<R, M>>,
+    /// There until the job ends.
+    core: Option<Arc<Core<R, M>>>,
     shop: Arc<Shop<R, M>>,
     /// The stack that it mans; none on the blocking lane.
     stack: Option<usize>,
@@ -205,12 +206,16 @@ pub(crate) struct Shift<R, M: Reach> {
 }
 
 impl<R, M: Reach> Shift<R, M> {
+    fn core(&self) -> &Arc<Core<R, M>> {
+        self.core.as_ref().expect("there until the job ends")
+    }
+
     fn run(mut self) {
         let mut run = 0;
         loop {
             let node = match (self.next.take(), self.stack) {
                 (Some(node), _) => node,
-                (None, Some(stack)) => match self.core.stacks.next(stack) {
+                (None, Some(stack)) => match self.core().stacks.next(stack) {
                     Some(node) => node,
                     None => {
                         self.stack = None;
@@ -220,8 +225,12 @@ impl<R, M: Reach> Shift<R, M> {
                 (None, None) => return,
             };
             if run == NODES_PER_JOB_MAX && self.stack.is_some() {
-                // The next job takes over from this one.
-                return self.shop.bring_shift(&self.core, self.stack.take(), Some(node));
+                if self.shop.pool.stats().cpu.queued > 0 {
+                    // The next job takes over from this one.
+                    let stack = self.stack.take();
+                    return self.shop.bring_shift(self.core(), stack, Some(node));
+                }
+                run = 0;
             }
             run += 1;
             self.run_node(node);
@@ -232,7 +241,7 @@ impl<R, M: Reach> Shift<R, M> {
     }
 
     fn run_node(&mut self, node: u32) {
-        let core = &self.core;
+        let core = self.core.as_ref().expect("there until the job ends");
         // Nothing begins when the deadline has come: the run is about to end, and takes the node back.
         if core.deadline().instant().is_some_and(|at| (self.shop.now)() >= at) {
             return;
@@ -290,6 +299,7 @@ impl<R, M: Reach> Shift<R, M> {
     #[inline]
     fn goes_on(&mut self, node: u32) {
         let Self { core, shop, ready, for_run, stack, .. } = self;
+        let core = core.as_ref().expect("there until the job ends");
         core.has_ended(node, || (shop.now)());
         core.set(node, state::OK);
         self.ended += 1;
@@ -323,10 +333,10 @@ impl<R, M: Reach> Shift<R, M> {
         }
     }
 
-    /// Tells the run what it does not know yet.
-    fn tell(&mut self) {
+    /// Tells the run what it does not know yet, but for waking it. Gives whether it is to be woken.
+    fn tell_counts(&mut self) -> bool {
         let (ended, off_pool) = (mem::take(&mut self.ended), mem::take(&mut self.off_pool));
-        let core = &self.core;
+        let core = self.core.as_ref().expect("there until the job ends");
         if !self.for_run.is_empty() {
             let for_run = &mut self.for_run;
             core.inbox.put(|post| post.ready.append(for_run));
@@ -334,8 +344,13 @@ impl<R, M: Reach> Shift<R, M> {
         let all_ended = ended > 0 && core.count_ended(ended) == 0;
         // Last: when the pool has no more nodes of a run, its threads do not touch their slots any more.
         let none_left = off_pool > 0 && core.change_on_pool(-off_pool) == 0;
-        if all_ended || none_left {
-            core.inbox.nudge();
+        all_ended || none_left
+    }
+
+    /// Tells the run what it does not know yet.
+    fn tell(&mut self) {
+        if self.tell_counts() {
+            self.core().inbox.nudge();
         }
     }
 }
@@ -344,12 +359,18 @@ impl<R, M: Reach> Shift<R, M> {
 impl<R, M: Reach> Drop for Shift<R, M> {
     fn drop(&mut self) {
         let mut refused: Vec<u32> = self.next.take().into_iter().collect();
+        let (core, inbox) = (self.core().clone(), self.core().inbox.clone());
         if let Some(stack) = self.stack.take() {
-            refused.extend(self.core.stacks.desert(stack));
+            refused.extend(core.stacks.desert(stack));
         }
         if !refused.is_empty() {
-            self.core.inbox.put(|post| post.refused.extend(refused));
+            core.inbox.put(|post| post.refused.extend(refused));
         }
-        self.tell();
+        let nudge = self.tell_counts();
+        // The run uses its memory again if nobody else has it when it ends: so this lets go of it first.
+        drop((core, self.core.take()));
+        if nudge {
+            inbox.nudge();
+        }
     }
 }

@@ -24,11 +24,12 @@ struct Span {
 }
 
 /// What is known of one node.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Times {
     pub(crate) begun: u64,
     pub(crate) ended: Option<u64>,
-    pub(crate) thread: Arc<str>,
+    /// The number of its thread.
+    pub(crate) thread: u32,
 }
 
 impl Trace {
@@ -54,9 +55,14 @@ impl Trace {
     /// The times of a node that has begun.
     pub(crate) fn times(&self, node: u32) -> Option<Times> {
         let span = &self.spans[node as usize];
-        let number = span.thread.load(Ordering::Relaxed).checked_sub(1)?;
-        let ended = Some(span.ended.load(Ordering::Relaxed)).filter(|ended| *ended > 0);
-        Some(Times { begun: span.begun.load(Ordering::Relaxed), ended, thread: thread_name(number) })
+        let thread = span.thread.load(Ordering::Relaxed).checked_sub(1)?;
+        Some(Times { begun: span.begun.load(Ordering::Relaxed), ended: self.ended(node), thread })
+    }
+
+    /// When a node ended, if it has.
+    #[inline]
+    pub(crate) fn ended(&self, node: u32) -> Option<u64> {
+        Some(self.spans[node as usize].ended.load(Ordering::Relaxed)).filter(|ended| *ended > 0)
     }
 }
 
@@ -82,6 +88,7 @@ fn thread_number() -> u32 {
     }
 }
 
-fn thread_name(number: u32) -> Arc<str> {
-    NAMES.lock().unwrap_or_else(PoisonError::into_inner)[number as usize].clone()
+/// The names of all threads, by their number.
+pub(crate) fn thread_names() -> Vec<Arc<str>> {
+    NAMES.lock().unwrap_or_else(PoisonError::into_inner).clone()
 }
