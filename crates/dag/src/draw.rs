@@ -103,7 +103,7 @@ impl Report {
                 micros(begun.saturating_sub(*queued)),
                 node.attempts,
             ));
-            for input in &node.inputs {
+            for input in node.inputs.iter() {
                 let Some(Span { ended: Some(from), thread: from_thread, .. }) = &self.nodes[*input].span
                 else {
                     continue;

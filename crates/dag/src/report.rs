@@ -219,7 +219,7 @@ impl Report {
         for node in &order {
             let Some(Span { begun, ended: Some(ended), .. }) = &self.nodes[*node].span else { continue };
             let must_begin = latest[*node].saturating_sub(ended.saturating_sub(*begun));
-            for input in &self.nodes[*node].inputs {
+            for input in self.nodes[*node].inputs.iter() {
                 let latest = &mut latest[*input as usize];
                 *latest = (*latest).min(must_begin);
             }
