@@ -104,7 +104,8 @@ impl Report {
                 node.attempts,
             ));
             for input in node.inputs.iter() {
-                let Some(Span { ended: Some(from), thread: from_thread, .. }) = &self.nodes[*input].span
+                let Some(Span { ended: Some(from), thread: from_thread, .. }) =
+                    &self.nodes[*input as usize].span
                 else {
                     continue;
                 };
