@@ -12,6 +12,7 @@
 //! ```
 
 use std::{
+    panic::Location,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, AtomicI32, AtomicU8, AtomicU32, AtomicU64, Ordering},
@@ -20,15 +21,17 @@ use std::{
 };
 
 use ebbtide_lifecycle::{
-    blame::{Activity, Straggler},
+    blame::{Activity, Origin, Straggler},
     time::Deadline,
 };
 
 use crate::{
     cx::{Cx, Terms},
+    graph::Kind,
     inbox::Inbox,
     plan::Compiled,
     reach::Reach,
+    run::Options,
     shift::Stacks,
     slot::Slots,
     trace::Trace,
@@ -86,8 +89,9 @@ pub(crate) struct Core<R, M: Reach> {
     /// Nodes on the pool that were given up on, and what counts them until they end.
     late: Mutex<Vec<(u32, LateTicket)>>,
     pub(crate) trace: Option<Trace>,
-    /// When the run began.
+    /// When the run began, and where.
     pub(crate) start: Instant,
+    site: &'static Location<'static>,
     /// Nodes on the pool say when they have begun.
     pub(crate) watches: bool,
 }
@@ -117,14 +121,15 @@ impl<R, M: Reach> Core<R, M> {
             late: Mutex::default(),
             trace: None,
             start: now,
+            site: Location::caller(),
             watches: false,
             plan,
         }
     }
 
     /// Makes it ready for a run.
-    pub(crate) fn reset(&mut self, terms: Terms<R>, start: Instant, traced: bool, watches: bool) {
-        let len = self.plan.nodes.len();
+    pub(crate) fn reset(&mut self, terms: Terms<R>, options: &Options, start: Instant, watches: bool) {
+        let (len, traced) = (self.plan.nodes.len(), options.traced);
         self.terms = Some(terms);
         self.states.iter_mut().for_each(|state| *state.get_mut() = state::WAITING);
         for (missing, inputs) in self.missing.iter_mut().zip(&self.plan.inputs) {
@@ -137,7 +142,7 @@ impl<R, M: Reach> Core<R, M> {
         *self.left.get_mut() = len as u32;
         *self.on_pool.get_mut() = 0;
         self.attempts.iter_mut().for_each(|attempts| *attempts.get_mut() = 0);
-        self.start = start;
+        (self.start, self.site) = (start, options.site);
         self.watches = watches || traced;
         self.trace = traced.then(|| Trace::new(len));
     }
@@ -341,19 +346,25 @@ impl<R, M: Reach> Core<R, M> {
         self.late.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What is going on, for reports.
-    pub(crate) fn stragglers(&self, now: Instant) -> Vec<Straggler> {
+    /// The run, with what it is at, for reports.
+    pub(crate) fn straggler(&self, now: Instant) -> Straggler {
+        let (mut activity, mut names) = (Activity::Parked, Vec::new());
+        for (info, state) in self.plan.nodes.iter().zip(&self.states) {
+            let state = state.load(Ordering::Relaxed);
+            if matches!(state, state::IN_LINE..=state::STORING) {
+                names.push(&*info.name);
+                if state == state::RUNNING && info.kind != Kind::Async {
+                    activity = Activity::Running;
+                }
+            }
+        }
+        let shown = names.len().min(NODES_SHOWN_MAX);
+        let more = if names.len() > shown { ", …" } else { "" };
+        let name = format!("{}: {}{more}", self.plan.name, names[..shown].join(", "));
         let age = now.saturating_duration_since(self.start);
-        let straggler = |node: usize| {
-            let info = &self.plan.nodes[node];
-            let activity = match self.states[node].load(Ordering::Relaxed) {
-                state::RUNNING | state::STORING if info.kind == crate::graph::Kind::Async => Activity::Parked,
-                state::RUNNING | state::STORING => Activity::Running,
-                state::IN_LINE | state::PAUSED | state::QUEUED => Activity::Queued,
-                _ => return None,
-            };
-            Some(Straggler::new(self.plan.origin(node as u32), activity, age))
-        };
-        (0..self.states.len()).filter_map(straggler).collect()
+        Straggler::new(Origin::from(self.site).named(name), activity, age)
     }
 }
+
+/// How many of the nodes that a run is at are named.
+const NODES_SHOWN_MAX: usize = 5;

@@ -272,13 +272,14 @@ where
         self.shop.intake.balance()
     }
 
-    /// The runs, the nodes on the pool that go on after theirs, and beside them the nodes of the runs that are under
-    /// way.
+    /// The runs that are under way, each with the nodes that it is at, and the nodes on the pool that go on after theirs.
     fn stragglers(&self) -> Stragglers {
         let now = self.shop.timer.now();
         let live: Vec<_> = self.shop.lock_live().iter().filter_map(|(_, core)| core.upgrade()).collect();
-        let nodes: Stragglers = live.iter().flat_map(|core| core.stragglers(now)).collect();
-        self.shop.intake.stragglers().merge(nodes)
+        // Of a run the intake knows only the plan's name; a node that is late has one of its own.
+        let counted = self.shop.intake.stragglers();
+        let late = counted.iter().filter(|straggler| straggler.origin.name() != Some(self.name())).cloned();
+        late.chain(live.iter().map(|core| core.straggler(now))).collect()
     }
 }
 

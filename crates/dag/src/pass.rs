@@ -90,7 +90,7 @@ impl<R, T: Timer + Clone, M: Reach> Going<R, T, M> {
         let times_pool = options.node_timeout.is_some() || works.shortest_on_pool.is_some();
         let watches = times_pool && !works.plan.one_thread;
         let core = Arc::get_mut(&mut memory.core).expect("free memory is nobody else's");
-        core.reset(terms, now, options.traced, watches);
+        core.reset(terms, &options, now, watches);
         core.inbox.open(number);
         memory.ready.extend_from_slice(&works.plan.roots);
         let live = works.begins(&memory.core);

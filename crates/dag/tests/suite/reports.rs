@@ -1,1 +1,87 @@
-//! reports
+//! What a report says.
+
+use std::time::Duration;
+
+use ebbtide_dag::{Failure, Graph, NodeEnd, Policy};
+use ebbtide_reactor::sleep;
+
+use super::{MS, World};
+
+/// A traced run of the origin's plan: two reads side by side, each followed by CPU work, and all put together.
+fn traced() -> ebbtide_dag::Report {
+    let mut world = World::new();
+    let mut graph = Graph::<()>::new("feed");
+    let viewer = graph.future("viewer", (), |_, ()| async {
+        sleep(5 * MS).await;
+        Ok(1)
+    });
+    let read = |graph: &mut Graph<()>, name: &str, ms: u32| {
+        graph.future(name, viewer, move |_, _| async move {
+            sleep(ms * MS).await;
+            Ok(ms)
+        })
+    };
+    let (follow, recs) = (read(&mut graph, "follow", 10), read(&mut graph, "recs", 30));
+    let left = graph.cpu("vm follow", follow, |_, n| Ok(*n));
+    let right = graph.cpu("vm recs", recs, |_, n| Ok(*n));
+    let concat = graph.inline("concat", (left, right), |_, (a, b)| Ok(*a + *b));
+    let engine = graph.plan(concat).unwrap().bind(world.env()).unwrap();
+    let (result, report) = world.runtime.block_on(engine.run(()).traced());
+    assert_eq!(*result.unwrap(), 40);
+    report
+}
+
+#[test]
+fn d8_a_traced_run_has_the_times_and_threads_of_its_nodes() {
+    let report = traced();
+    let span = |name: &str| report.node(name).unwrap().span.clone().unwrap();
+    let times = |name: &str| (span(name).queued, span(name).begun, span(name).ended.unwrap());
+    assert_eq!(times("viewer"), (Duration::ZERO, Duration::ZERO, 5 * MS));
+    assert_eq!(times("follow"), (5 * MS, 5 * MS, 15 * MS));
+    assert_eq!(times("vm recs"), (35 * MS, 35 * MS, 35 * MS));
+    assert!(span("vm recs").thread.starts_with("offload-cpu"));
+    assert_eq!(report.took(), 35 * MS);
+}
+
+#[test]
+fn d8_the_critical_path_and_the_slack_say_what_the_time_was_spent_on() {
+    let report = traced();
+    let path: Vec<_> = report.critical_path().iter().map(|step| &*report.nodes[step.node].name).collect();
+    assert_eq!(path, ["viewer", "recs", "vm recs", "concat"]);
+    let slack = report.slack();
+    let of = |name: &str| slack[report.nodes.iter().position(|node| &*node.name == name).unwrap()].unwrap();
+    assert_eq!(
+        (of("follow"), of("vm follow"), of("recs"), of("viewer")),
+        (20 * MS, 20 * MS, Duration::ZERO, Duration::ZERO)
+    );
+}
+
+#[test]
+fn d8_a_trace_opens_in_a_browser() {
+    let trace = traced().chrome_trace();
+    // Well-formed enough to be counted: a bar for each node, two ends of an arrow for each of the six inputs.
+    assert_eq!(trace.matches("\"ph\":\"X\"").count(), 6);
+    assert_eq!((trace.matches("\"ph\":\"s\"").count(), trace.matches("\"ph\":\"f\"").count()), (6, 6));
+    assert!(
+        trace.contains("\"name\":\"recs\",\"cat\":\"ok\",\"ph\":\"X\",\"ts\":5000.000,\"dur\":30000.000")
+    );
+    assert!(trace.contains("\"thread_name\""));
+}
+
+#[test]
+fn d8_a_report_without_a_trace_says_what_became_of_each_node() {
+    let mut world = World::new();
+    let mut graph = Graph::<()>::new("report");
+    let good = graph.inline("good", (), |_, ()| Ok(()));
+    let bad = graph.cpu("bad", good, |_, _| Err::<(), _>(Failure::new("no")));
+    let after = graph.inline("after", bad, |_, _| Ok(()));
+    let engine = graph.plan((good, after)).unwrap().bind(world.env()).unwrap();
+    let run = engine.run(()).policy(Policy::FinishIndependent).reported();
+    let (result, report) = world.runtime.block_on(run);
+    assert!(result.is_err() && !report.traced);
+    let text = "plan report: R004 node \"bad\" failed: no\n  good (inline): ok\n  bad (cpu): failed: no\n  \
+                after (inline): skipped because of bad";
+    assert_eq!(report.to_string(), text);
+    assert!(report.critical_path().is_empty());
+    assert_eq!(report.nodes[2].end, NodeEnd::Skipped { by: "bad".into() });
+}
