@@ -108,7 +108,8 @@ fn examples() -> Result<(), String> {
     shell(&mut cargo("run --quiet --package ebbtide-lifecycle --example drain"))?;
     shell(&mut cargo("run --quiet --package ebbtide-reactor --example echo -- --seconds 1"))?;
     shell(&mut cargo("run --quiet --package ebbtide-reactor --features hyper --example hyper"))?;
-    shell(&mut cargo("run --quiet --package ebbtide-reactor --example tls"))
+    shell(&mut cargo("run --quiet --package ebbtide-reactor --example tls"))?;
+    shell(&mut cargo("run --quiet --package ebbtide-dag --example feed"))
 }
 
 fn doc() -> Result<(), String> {

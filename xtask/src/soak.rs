@@ -6,7 +6,8 @@ use crate::shell::{cargo, run as shell};
 
 /// What there is to soak, and the package whose example `soak` does it. For how long says `--seconds` of the
 /// loop, and the environment of the others, which their own text explains.
-const AREAS: &[(&str, &str)] = &[("loop", "ebbtide-reactor"), ("timeout", "ebbtide-timeout")];
+const AREAS: &[(&str, &str)] =
+    &[("loop", "ebbtide-reactor"), ("timeout", "ebbtide-timeout"), ("dag", "ebbtide-dag")];
 
 const SECONDS: u32 = 60;
 
@@ -16,7 +17,7 @@ pub(crate) fn run(args: &[&str]) -> Result<(), String> {
         ["loop", "--seconds", seconds] => {
             soak_loop(seconds.parse().map_err(|_| format!("{seconds:?} is not a number of seconds"))?)
         }
-        ["timeout"] => shell(&mut example("timeout")?),
+        [area @ ("timeout" | "dag")] => shell(&mut example(area)?),
         _ => Err(format!("soak loop [--seconds N], or soak AREA, with an area of: {}", names())),
     }
 }
@@ -27,7 +28,10 @@ pub(crate) fn soak_loop(seconds: u32) -> Result<(), String> {
 
 /// A few runs of each scenario.
 pub(crate) fn soak_timeouts(runs: u32) -> Result<(), String> {
-    shell(example("timeout")?.env("RUNS", runs.to_string()))
+    for area in ["timeout", "dag"] {
+        shell(example(area)?.env("RUNS", runs.to_string()))?;
+    }
+    Ok(())
 }
 
 fn example(area: &str) -> Result<Command, String> {
