@@ -1,6 +1,6 @@
 use std::{
     future::Future,
-    pin::{Pin, pin},
+    pin::Pin,
     sync::{
         Arc, Barrier, Mutex,
         atomic::{AtomicBool, Ordering},
@@ -12,35 +12,13 @@ use std::{
 
 use ebbtide_lifecycle::{
     Reason, Trigger,
-    time::{Alarm, Clock, Deadline, Look, Participant, Rest, SystemClock, ThreadTimer, Timer, VirtualClock},
+    time::{Clock, Deadline, Look, Participant, Rest, SystemClock, ThreadTimer, Timer, VirtualClock},
 };
 use futures_lite::future::{block_on, or, zip};
 
 use crate::{Panics, Wakes, poll_with};
 
 const SECOND: Duration = Duration::from_secs(1);
-
-#[test]
-fn a_clock_says_whether_its_time_is_virtual() {
-    let clock = VirtualClock::new();
-    assert!(clock.is_virtual() && (&clock).is_virtual() && Arc::new(clock).is_virtual());
-    assert!(!SystemClock.is_virtual() && !ThreadTimer::start().unwrap().is_virtual());
-}
-
-#[test]
-fn an_alarm_that_was_fixed_knows_when_it_goes_off() {
-    let clock = VirtualClock::new();
-    let (start, mut alarm) = (clock.now(), pin!(Alarm::within(&clock, SECOND)));
-    assert_eq!(alarm.instant(), None);
-    alarm.as_mut().fix();
-    clock.advance(SECOND / 2);
-    alarm.as_mut().fix();
-    assert_eq!(alarm.instant(), Some(start + SECOND));
-    clock.block_on(alarm);
-    assert_eq!(clock.now(), start + SECOND);
-    assert_eq!(Alarm::by(&clock, Deadline::at(start)).instant(), Some(start));
-    assert_eq!(Alarm::by(&clock, Deadline::never()).instant(), None);
-}
 
 mod deadline {
     use super::*;

@@ -131,7 +131,7 @@ fn late_runners_that_follow_each_other_let_others_go_first() {
             runners.adopt(
                 Box::pin(async move {
                     if !next.is_closed() {
-                        chain(&next)
+                        chain(&next);
                     }
                 }),
                 Origin::here(),
