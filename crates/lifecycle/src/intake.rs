@@ -98,6 +98,7 @@ impl<T> Clone for Intake<T> {
     }
 }
 
+/// A stop blocks a thread, in the system's time; in virtual time it is a future, on the intake's own timer.
 impl<T> Component for Intake<T>
 where
     T: Timer + Clone + Send + Sync + 'static,
@@ -106,14 +107,20 @@ where
     fn stop(&self, deadline: Deadline, _reason: &Reason) -> Stopping {
         let gate = self.desk.gate.clone();
         gate.seal();
-        let drained = gate.drained().by(self.desk.timer.clone(), deadline);
-        Stopping::future(async move {
-            // Also ends when another stop, with an earlier deadline, abandons what is left.
-            if drained.await.is_err() {
+        // Also ends when another stop, with an earlier deadline, abandons what is left.
+        let drained = gate.drained();
+        let end = move |in_time: bool| {
+            if !in_time {
                 gate.abandon();
             }
             if gate.is_abandoned() { Stopped::Overdue } else { Stopped::Clean }
-        })
+        };
+        if self.desk.timer.is_virtual() {
+            let drained = drained.by(self.desk.timer.clone(), deadline);
+            return Stopping::future(async move { end(drained.await.is_ok()) });
+        }
+        // The deadline holds also when whoever has the timer is stuck, or gone.
+        Stopping::blocking(move || end(drained.wait_by(deadline).is_ok()))
     }
 
     fn balance(&self) -> Balance {

@@ -8,7 +8,7 @@ use std::fmt;
 pub enum Refusal {
     /// Closed to new work: not started yet, stopping, or stopped.
     Closed,
-    /// As much is in flight as is allowed at a time.
+    /// As much is in flight, or waits in line, as is allowed at a time.
     Full,
 }
 
@@ -16,7 +16,7 @@ impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Closed => "closed to new work",
-            Self::Full => "as much work is in flight as is allowed",
+            Self::Full => "as much work is in flight, or in line, as is allowed",
         })
     }
 }

@@ -10,14 +10,18 @@ use std::{
     task::{Context, Poll, Waker},
 };
 
-use ebbtide_lifecycle::{Outcome, contain, wait::block_on};
+use ebbtide_lifecycle::{
+    Outcome, contain,
+    time::{Clock, Deadline, SystemClock},
+    wait::{Elapsed, block_on, block_on_by},
+};
 
 use crate::{
     error::OffloadError,
     hub::{Home, Hub},
     job::{OnDrop, call},
     sync::{AtomicBool, AtomicU64, Mutex, Ordering, lock},
-    work::{Hook, Lost, Stage, Tag, Work, wake},
+    work::{Hook, Lost, Number, Stage, Tag, Work, wake},
     worker,
 };
 
@@ -69,7 +73,8 @@ impl<T> Batch<T> {
         self
     }
 
-    /// Lets the jobs run with nobody waiting for their results. They count as late.
+    /// Lets the jobs run with nobody waiting for their results. They count as late. Those that still wait for room
+    /// when the pool closes are dropped: see [`OnDrop::Run`].
     pub fn detach(self) {
         drop(self.on_drop(OnDrop::Run));
     }
@@ -89,12 +94,22 @@ impl<T> Batch<T> {
         block_on(self)
     }
 
+    /// Blocks the calling thread until all jobs have ended or `deadline` has passed, in the system's time. Then the
+    /// jobs go on, and no result is lost: wait again, take [what has come](Batch::next), or drop it.
+    ///
+    /// # Errors
+    /// [`Elapsed`] if they had not all ended.
+    pub fn wait_by(&mut self, deadline: Deadline) -> Result<Vec<Result<T, OffloadError>>, Elapsed> {
+        let may_begin = || !deadline.is_expired(SystemClock.now());
+        block_on_by(poll_fn(|cx| self.poll_all(cx, may_begin)), deadline)
+    }
+
     /// So many results at least, of those that are left.
     fn poll_some(&mut self, wanted: usize, cx: &mut Context<'_>) -> Poll<Option<Vec<Finished<T>>>> {
         if self.left() == 0 {
             return Poll::Ready(None);
         }
-        if self.poll_ended(wanted, cx).is_pending() {
+        if self.poll_ended(wanted, cx, || true).is_pending() {
             return Poll::Pending;
         }
         let mut finished = Vec::with_capacity(wanted);
@@ -113,13 +128,33 @@ impl<T> Batch<T> {
         Poll::Ready(Some(finished))
     }
 
-    /// Ready once so many have ended, of those that are left.
-    fn poll_ended(&self, wanted: usize, cx: &mut Context<'_>) -> Poll<()> {
+    /// Ready once so many have ended, of those that are left. On a thread of their own pool as many are run right
+    /// here, one after the other, while `may_begin` says so.
+    fn poll_ended(&self, wanted: usize, cx: &mut Context<'_>, may_begin: impl Fn() -> bool) -> Poll<()> {
+        let wanted = self.len - self.left() + wanted;
         if worker::is_at(self.home) {
             let work: Arc<dyn Work> = self.parts.clone();
-            worker::run_by_waiter(self.home, &work);
+            worker::run_by_waiter(self.home, &work, || !self.parts.have_ended(wanted) && may_begin());
         }
-        self.parts.poll_ended(self.len - self.left() + wanted, cx)
+        self.parts.poll_ended(wanted, cx)
+    }
+
+    /// All results that are left, in the order of the jobs.
+    fn poll_all(
+        &mut self,
+        cx: &mut Context<'_>,
+        may_begin: impl Fn() -> bool,
+    ) -> Poll<Vec<Result<T, OffloadError>>> {
+        if self.left() > 0 && self.poll_ended(self.left(), cx, may_begin).is_pending() {
+            return Poll::Pending;
+        }
+        let take = |place| self.parts.take_result(place).expect("it has ended, and was not taken");
+        let results = match &self.left {
+            Left::All => (0..self.len).map(take).collect(),
+            Left::Some(places) => places.iter().copied().map(take).collect(),
+        };
+        self.left = Left::Some(Vec::new());
+        Poll::Ready(results)
     }
 }
 
@@ -130,16 +165,7 @@ impl<T> Future for Batch<T> {
     type Output = Vec<Result<T, OffloadError>>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        if self.left() > 0 && self.poll_ended(self.left(), cx).is_pending() {
-            return Poll::Pending;
-        }
-        let take = |place| self.parts.take_result(place).expect("it has ended, and was not taken");
-        let results = match &self.left {
-            Left::All => (0..self.len).map(take).collect(),
-            Left::Some(places) => places.iter().copied().map(take).collect(),
-        };
-        self.left = Left::Some(Vec::new());
-        Poll::Ready(results)
+        self.poll_all(cx, || true)
     }
 }
 
@@ -164,6 +190,9 @@ impl<T> fmt::Debug for Batch<T> {
 
 /// The waiter's side of a batch, whatever its closures are.
 pub(crate) trait Parts<T>: Work {
+    /// Whether so many have ended, of all.
+    fn have_ended(&self, wanted: usize) -> bool;
+
     /// Ready once so many have ended, of all.
     fn poll_ended(&self, wanted: usize, cx: &mut Context<'_>) -> Poll<()>;
 
@@ -180,6 +209,8 @@ pub(crate) struct Jobs<F, T> {
     tag: Tag,
     /// Set before the locks of all parts are taken, and read under one of them; by the jobs without.
     waiter_gone: AtomicBool,
+    /// See [`Work::number`].
+    number: Number,
     parts: Box<[Mutex<Part<F, T>>]>,
     /// How many have ended, times `ENDED`, plus how many the waiter waits for. One word, so that either who
     /// ends one sees that the waiter waits for it, or the waiter sees that it has ended.
@@ -209,6 +240,7 @@ where
         Self {
             tag,
             waiter_gone: AtomicBool::new(false),
+            number: Default::default(),
             parts: jobs.into_iter().map(part).collect(),
             count: AtomicU64::new(0),
             waker: Mutex::new(None),
@@ -265,6 +297,10 @@ where
         false
     }
 
+    fn number(&self) -> &Number {
+        &self.number
+    }
+
     fn run(&self, parts: Range<usize>, before_each: Option<&Hook>, ended: &mut Vec<Outcome>) {
         for place in parts {
             let mut part = lock(&self.parts[place]);
@@ -278,16 +314,19 @@ where
         }
     }
 
-    fn run_by_waiter(&self, before_each: Option<&Hook>, ended: &mut Vec<Outcome>) {
+    fn run_by_waiter(&self, below: &mut usize, before_each: Option<&Hook>, ended: &mut Vec<Outcome>) -> bool {
         // From the end: the pool takes them from the beginning.
-        for (place, part) in self.parts.iter().enumerate().rev() {
-            let mut part = lock(part);
+        for place in (0..self.parts.len().min(*below)).rev() {
+            let mut part = lock(&self.parts[place]);
             let counts = part.stage.is_in_the_pool();
             let Some(f) = part.stage.begin(Stage::RunByWaiter) else { continue };
             drop(part);
+            *below = place;
             let outcome = self.finish(place, f, before_each);
             ended.extend(counts.then_some(outcome));
+            return true;
         }
+        false
     }
 
     fn take_out(&self, parts: Range<usize>, outcome: Outcome, ended: &mut Vec<Outcome>) {
@@ -320,11 +359,16 @@ where
     F: FnOnce() -> T + Send,
     T: Send,
 {
+    fn have_ended(&self, wanted: usize) -> bool {
+        // Acquire: their results.
+        self.count.load(Ordering::Acquire) / ENDED >= wanted as u64
+    }
+
     fn poll_ended(&self, wanted: usize, cx: &mut Context<'_>) -> Poll<()> {
-        let wanted = wanted as u64;
-        if self.count.load(Ordering::Acquire) / ENDED >= wanted {
+        if self.have_ended(wanted) {
             return Poll::Ready(());
         }
+        let wanted = wanted as u64;
         // A waker is foreign code, its clone and its drop too: no lock is held meanwhile.
         let waker = cx.waker().clone();
         let before = lock(&self.waker).replace(waker);
@@ -339,7 +383,13 @@ where
         ) {
             count = now;
         }
-        if count / ENDED >= wanted { Poll::Ready(()) } else { Poll::Pending }
+        if count / ENDED < wanted {
+            return Poll::Pending;
+        }
+        // Nobody would take it out any more.
+        let unneeded = lock(&self.waker).take();
+        drop(unneeded);
+        Poll::Ready(())
     }
 
     fn take_result(&self, place: usize) -> Option<Result<T, OffloadError>> {

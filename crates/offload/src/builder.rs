@@ -78,6 +78,9 @@ impl Builder {
 
     /// Called before each job, on its thread: to clear what an earlier job has left in thread-locals, say. If
     /// it panics, the job is not run, and fails with that panic.
+    ///
+    /// A job that another one waits for on a thread of the pool is run in the middle of that one, and the hook before
+    /// it, too: what the outer job keeps in thread-locals across such a wait is cleared with the rest.
     pub fn before_each(mut self, hook: impl Fn() + Send + Sync + 'static) -> Self {
         self.before_each = Some(Box::new(hook));
         self

@@ -31,41 +31,49 @@ impl Hub {
         for which in Which::ALL {
             for entry in state.lane(which).queue.take_waiting(&whom) {
                 state.tally.refuse(Refusal::Closed, entry.parts.len() as u64);
-                aftermath.refuse(entry);
+                aftermath.refuse(state, entry);
             }
         }
     }
 
-    /// Takes out all that has not begun, to be handed back.
+    /// Closes it, and takes out all that has not begun, to be handed back: also what waits for room, which is accepted
+    /// for that.
     pub(crate) fn hand_back(self: &Arc<Self>) -> Vec<Entry> {
         let (mut ended, mut aftermath) = (Vec::new(), Aftermath::default());
         let mut state = self.lock();
-        let entries = Self::take_out(&mut state, Outcome::HandedBack, &mut ended, &mut aftermath);
-        self.settle(&mut state, &mut ended, &mut aftermath);
+        state.tally.close();
+        let mut entries = Self::take_out(&mut state, Outcome::HandedBack, &mut ended);
+        for which in Which::ALL {
+            for entry in state.lane(which).queue.take_waiting(|_| true) {
+                state.tally.take_in(entry.parts.len() as u64);
+                entry.work.take_out(entry.parts.clone(), Outcome::HandedBack, &mut ended);
+                entries.push(entry);
+            }
+        }
+        for outcome in ended {
+            state.tally.settle(outcome);
+        }
+        if state.tally.in_flight() == 0 {
+            Self::nothing_is_in_flight(&mut state, &mut aftermath);
+        }
         drop(state);
         self.see_to(aftermath);
         entries
     }
 
-    /// Takes out all that has not begun: that is its `outcome`. Who waits for room is refused.
-    fn take_out(
-        state: &mut State,
-        outcome: Outcome,
-        ended: &mut Vec<Outcome>,
-        aftermath: &mut Aftermath,
-    ) -> Vec<Entry> {
+    /// Takes out all that was accepted and has not begun, the oldest of each lane first: that is its `outcome`.
+    fn take_out(state: &mut State, outcome: Outcome, ended: &mut Vec<Outcome>) -> Vec<Entry> {
         let mut entries = Vec::new();
         for which in Which::ALL {
             let lane = state.lane(which);
-            entries.extend(lane.queue.take_line());
             for (_, member) in lane.crew.members() {
                 // Both at once: the thread goes on meanwhile.
                 let desk = &mut *lock(&member.desk);
                 entries.extend(mem::take(&mut desk.share));
                 ended.append(&mut desk.ended);
             }
+            entries.extend(lane.queue.take_line());
         }
-        Self::refuse_who_waits(state, |_| true, aftermath);
         for entry in &entries {
             entry.work.take_out(entry.parts.clone(), outcome, ended);
         }
@@ -78,7 +86,8 @@ impl Hub {
         let (mut ended, mut aftermath) = (Vec::new(), Aftermath::default());
         let mut state = self.lock();
         // All in one step, so that nothing begins, or is brought, in between.
-        let entries = Self::take_out(&mut state, Outcome::Cancelled, &mut ended, &mut aftermath);
+        let entries = Self::take_out(&mut state, Outcome::Cancelled, &mut ended);
+        Self::refuse_who_waits(&mut state, |_| true, &mut aftermath);
         for entry in &entries {
             state.has_discarded |= entry.work.unstarted(entry.parts.clone()) > 0;
             entry.work.refuse(entry.parts.clone());

@@ -44,15 +44,8 @@ impl fmt::Display for OffloadError {
     }
 }
 
-impl std::error::Error for OffloadError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Panicked(panic) => Some(panic),
-            Self::Refused(why) => Some(why),
-            Self::Discarded | Self::Elapsed => None,
-        }
-    }
-}
+/// Its text says all: there is no source to say it again.
+impl std::error::Error for OffloadError {}
 
 /// Why a pool did not start.
 #[derive(Debug)]
@@ -74,7 +67,7 @@ impl fmt::Display for StartError {
         match self {
             Self::Zero { what } => write!(f, "{what} is zero: nothing could ever run; ask for one or more"),
             Self::Name => f.write_str("the pool's name has a zero byte in it, which no thread's may"),
-            Self::Thread(error) => write!(f, "a thread of the pool could not be started: {error}"),
+            Self::Thread(_) => f.write_str("a thread of the pool could not be started"),
         }
     }
 }

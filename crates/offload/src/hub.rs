@@ -5,10 +5,10 @@
 
 use std::{
     collections::VecDeque,
-    io, iter, mem,
+    iter, mem,
     ops::Range,
     sync::{Arc, atomic::AtomicU64},
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use ebbtide_lifecycle::{
@@ -75,12 +75,14 @@ pub(crate) struct State {
     hold: Option<Hold>,
     /// How often the system had no thread to give to an elastic lane.
     pub(crate) threads_missed: u64,
+    /// When it had none the last time, in the system's time; none once it had one, or none is needed any more.
+    pub(crate) missed: Option<Instant>,
     /// A stop has come to its deadline, and discarded accepted jobs.
     pub(crate) has_discarded: bool,
-    /// How many stops are telling the waiters of what they have discarded.
+    /// How many are telling the waiters of what they have refused or discarded.
     pub(crate) telling: usize,
     /// Of all threads that were started, but for some that have ended.
-    handles: Vec<JoinHandle<()>>,
+    pub(crate) handles: Vec<JoinHandle<()>>,
 }
 
 pub(crate) struct LaneState {
@@ -122,9 +124,12 @@ pub(crate) struct Aftermath {
 }
 
 impl Aftermath {
-    /// Refuses work that waited for room. Under the lock, so that its waiter does not run it meanwhile.
-    pub(crate) fn refuse(&mut self, entry: Entry) {
+    /// Refuses work that waited for room. Under the lock, so that its waiter does not run it meanwhile. Until he has
+    /// been told, the pool is not idle.
+    #[cold]
+    pub(crate) fn refuse(&mut self, state: &mut State, entry: Entry) {
         entry.work.refuse(entry.parts.clone());
+        state.telling += usize::from(self.refused.is_empty());
         self.refused.push(entry);
     }
 
@@ -166,6 +171,7 @@ impl Hub {
             has_ended: false,
             hold: None,
             threads_missed: 0,
+            missed: None,
             has_discarded: false,
             telling: 0,
             handles: Vec::new(),
@@ -210,7 +216,7 @@ impl Hub {
         let inside = worker::is_in_a_job_of(self);
         let (entry, len) = (Entry { work, parts: parts.clone(), inside }, parts.len() as u64);
         let mut state = self.lock();
-        if !state.lane(which).queue.has_room(parts.len()) {
+        if !state.lane(which).queue.has_room(parts.len(), may_wait) {
             if state.tally.is_closed() && !inside {
                 return Brought::Refused(state.tally.refuse(Refusal::Closed, len));
             }
@@ -254,50 +260,25 @@ impl Hub {
         call
     }
 
-    /// Starts a thread more for an elastic lane, if it needs one. If the system has none to give, the lane goes
-    /// on with those that it has: one was there when the pool started, and one stays.
-    #[inline]
-    fn start_one_more(self: &Arc<Self>, state: &mut State, which: Which) {
-        let lane = state.lane(which);
-        if lane.crew.wants_one_more(lane.queue.len()) && self.start_thread(state, which).is_err() {
-            state.threads_missed += 1;
-        }
-    }
-
-    /// Starts a thread. Under the lock, so that whoever ends the pool knows of it.
-    #[cold]
-    pub(crate) fn start_thread(self: &Arc<Self>, state: &mut State, which: Which) -> io::Result<()> {
-        let (number, desk) = state.lane(which).crew.hire();
-        match worker::start(self, which, number, desk) {
-            Ok(handle) => {
-                forget_finished(&mut state.handles);
-                state.handles.push(handle);
-                Ok(())
-            }
-            Err(error) => {
-                state.lane(which).crew.dismiss(number);
-                Err(error)
-            }
-        }
-    }
-
-    /// Takes work out of its line, or from where it waits for room, because its waiter is about to run it on a
-    /// thread of the pool. It is accepted by then.
-    ///
-    /// # Errors
-    /// Gives it back if that is too late.
-    pub(crate) fn take_for_waiter(self: &Arc<Self>, which: Which, work: &Arc<dyn Work>) -> Result<(), Entry> {
+    /// Takes the last part of work out of its line, or from where it waits for room, because its waiter is about to
+    /// run that on a thread of the pool. It is accepted by then. If it is too late for that, it is refused.
+    pub(crate) fn take_for_waiter(self: &Arc<Self>, which: Which, work: &Arc<dyn Work>) {
         let mut aftermath = Aftermath::default();
         let mut state = self.lock();
-        if let Some(entry) = state.lane(which).queue.take_out_of_waiting(work) {
-            return state.tally.admit_from_inside(entry.parts.len() as u64).map_err(|_| entry);
+        let mut taken = state.lane(which).queue.take_last_out_of_waiting(work);
+        if taken.is_none() {
+            taken = state.lane(which).queue.take_last_out_of_line(work);
+        } else if state.tally.admit_from_inside(1).is_err() {
+            aftermath.refuse(&mut state, taken.take().expect("it waited"));
+            if let Some(rest) = state.lane(which).queue.take_out_of_waiting(work) {
+                state.tally.refuse(Refusal::Closed, rest.parts.len() as u64);
+                aftermath.refuse(&mut state, rest);
+            }
         }
-        let entry = state.lane(which).queue.take_out_of_line(work);
         self.let_in_who_waits(&mut state, which, &mut aftermath);
         drop(state);
-        drop(entry);
+        drop(taken);
         self.see_to(aftermath);
-        Ok(())
     }
 
     /// Takes work out of a line with a limit that its waiter has withdrawn: it makes room.
@@ -341,6 +322,9 @@ impl Hub {
             }
         }
         self.settle(&mut state, &mut ended, &mut aftermath);
+        if state.missed.is_some() {
+            self.try_again(&mut state, Duration::ZERO);
+        }
         if aftermath.is_nothing() {
             return state;
         }
@@ -411,7 +395,7 @@ impl Hub {
                     let call = self.enqueue(state, which, entry);
                     aftermath.calls.extend(call.map(|call| (which, call)));
                 }
-                Err(_) => aftermath.refuse(entry),
+                Err(_) => aftermath.refuse(state, entry),
             }
         }
     }
@@ -423,14 +407,30 @@ impl Hub {
         for (which, call) in calls {
             self.call(which, call);
         }
-        for entry in refused {
-            entry.work.discard(entry.parts, Lost::Closed);
+        if !refused.is_empty() {
+            self.tell(refused);
         }
         if ring {
             self.settled.ring();
         }
         // Time stands still until those who wait have been woken.
         drop(hold);
+    }
+
+    /// Tells the waiters of what was refused.
+    #[cold]
+    fn tell(self: &Arc<Self>, refused: Vec<Entry>) {
+        for entry in refused {
+            entry.work.discard(entry.parts, Lost::Closed);
+        }
+        let mut aftermath = Aftermath::default();
+        let mut state = self.lock();
+        state.telling -= 1;
+        if state.tally.in_flight() == 0 {
+            Self::nothing_is_in_flight(&mut state, &mut aftermath);
+        }
+        drop(state);
+        self.see_to(aftermath);
     }
 
     #[inline]
@@ -479,12 +479,3 @@ impl Hub {
         Wait::new(Drained::new(self.clone()))
     }
 }
-
-/// Lets go of the handles of threads that have ended.
-#[cfg(not(loom))]
-fn forget_finished(handles: &mut Vec<JoinHandle<()>>) {
-    handles.retain(|handle| !handle.is_finished());
-}
-
-#[cfg(loom)]
-fn forget_finished(_: &mut Vec<JoinHandle<()>>) {}

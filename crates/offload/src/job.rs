@@ -10,7 +10,7 @@ use ebbtide_lifecycle::{Outcome, Panicked, Refusal, contain};
 use crate::{
     error::OffloadError,
     sync::{AtomicBool, Mutex, MutexGuard, Ordering, lock},
-    work::{Hook, Lost, Stage, Tag, Work, wake},
+    work::{Hook, Lost, Number, Stage, Tag, Work, wake},
 };
 
 /// What becomes of a job that has not begun when its waiter goes. One that has begun runs to its end in any case.
@@ -19,7 +19,9 @@ pub enum OnDrop {
     /// It is not run.
     #[default]
     Withdraw,
-    /// It is run all the same, and its result discarded.
+    /// It is run all the same, and its result discarded. So it is from the moment it is accepted: one that waits for
+    /// room in a lane with a limit is dropped if the pool closes meanwhile, or
+    /// [handed back](crate::Pool::close_and_hand_back). Whoever has to know sees the drop of something that it holds.
     Run,
 }
 
@@ -42,6 +44,8 @@ pub(crate) struct Job<F, T> {
     waiter_gone: AtomicBool,
     /// There is a result, or was, or will never be. Set under the lock; a hint to those who do not hold it.
     ended: AtomicBool,
+    /// See [`Work::number`].
+    number: Number,
     desk: Mutex<Desk<F, T>>,
 }
 
@@ -60,7 +64,8 @@ where
     pub(crate) fn new(tag: Tag, f: F) -> Self {
         let desk = Desk { stage: Stage::Unstarted(f), result: None, waker: None };
         let (waiter_gone, ended) = (AtomicBool::new(false), AtomicBool::new(false));
-        Self { tag, is_unawaited: false, waiter_gone, ended, desk: Mutex::new(desk) }
+        let number = Number::new(0);
+        Self { tag, is_unawaited: false, waiter_gone, ended, number, desk: Mutex::new(desk) }
     }
 
     /// A job that never had a waiter, so that none has gone: it is not late.
@@ -137,6 +142,10 @@ where
         self.ended.load(Ordering::Relaxed)
     }
 
+    fn number(&self) -> &Number {
+        &self.number
+    }
+
     fn run(&self, _: Range<usize>, before_each: Option<&Hook>, ended: &mut Vec<Outcome>) {
         let mut desk = lock(&self.desk);
         let Some(f) = desk.stage.begin(Stage::Begun) else {
@@ -146,13 +155,14 @@ where
         ended.push(self.finish(f, before_each));
     }
 
-    fn run_by_waiter(&self, before_each: Option<&Hook>, ended: &mut Vec<Outcome>) {
+    fn run_by_waiter(&self, _: &mut usize, before_each: Option<&Hook>, ended: &mut Vec<Outcome>) -> bool {
         let mut desk = lock(&self.desk);
         let counts = desk.stage.is_in_the_pool();
-        let Some(f) = desk.stage.begin(Stage::RunByWaiter) else { return };
+        let Some(f) = desk.stage.begin(Stage::RunByWaiter) else { return false };
         drop(desk);
         let outcome = self.finish(f, before_each);
         ended.extend(counts.then_some(outcome));
+        true
     }
 
     fn take_out(&self, _: Range<usize>, outcome: Outcome, ended: &mut Vec<Outcome>) {

@@ -129,7 +129,8 @@ impl<'p> Lane<'p> {
         Batch::new(jobs, len, self.hub.home(self.which), self.hub_if_bounded())
     }
 
-    /// Brings several jobs at once, unless the pool is closed or there is no room for all of them.
+    /// Brings several jobs at once, unless the pool is closed or there is no room for all of them: more than the
+    /// lane's limit are always refused, also when the line is empty.
     ///
     /// # Errors
     /// Hands all of them back: none has run, and none will.
@@ -159,6 +160,9 @@ impl<'p> Lane<'p> {
     /// Brings a job that is given up on at `deadline`: then awaiting it gives [`OffloadError::Elapsed`]. If it
     /// has begun by then, it runs to its end, and its result is discarded and counted as late; if not, it is
     /// withdrawn. At a deadline that has passed it is not brought at all.
+    ///
+    /// Awaited in a job of the same pool it is run [right there](crate#waiting-for-a-job-within-a-job), unless it has
+    /// begun: then the deadline is looked at only before that.
     #[track_caller]
     pub fn offload_with_timeout<F, T, Tm>(
         &self,

@@ -1,8 +1,7 @@
 //! Work elsewhere: a pool for what keeps a CPU busy and for what blocks, on any executor, that can be drained.
 //!
 //! ```
-//! use ebbtide_lifecycle::{Component, wait::block_on};
-//! use ebbtide_offload::Pool;
+//! use ebbtide_offload::{Component, Pool, lifecycle::wait::block_on};
 //!
 //! let pool = Pool::new()?;
 //! block_on(async {
@@ -36,15 +35,25 @@
 //! | the same, and it runs | it goes on, is named for as long as it does, and given up on (`abandoned`) |
 //!
 //! # Waiting for a job within a job
-//! Awaiting an [`Offload`] on a thread of the job's own pool runs the job there, unless it has begun. So a job
-//! may wait for another that it has brought, to either lane, even with one thread. What cannot work: jobs that
-//! wait for each other in a circle; and a job that waits for something else than an `Offload`, a channel for
-//! one, which a job behind it in the queue would send, when there is no thread left for that.
+//! Awaiting an [`Offload`] on a thread of the job's own pool runs the job there, unless it has begun, also if other
+//! threads are idle. So a job may wait for another that it has brought, to either lane, even with one thread. It is
+//! run *inside that poll*, which returns when it has ended: nothing that is joined or raced with it goes on
+//! meanwhile, and a deadline is looked at only before it begins. Of a [`Batch`] as many are run as are waited for,
+//! one after the other, and those that have not begun can still be taken by others, handed back or discarded.
+//!
+//! # What cannot work
+//! - Jobs that wait for each other in a circle.
+//! - Within a job, an `Offload` that is joined or raced with what its own job waits for.
+//! - A job that waits for something else than an `Offload`, a channel for one, which a job behind it in the queue
+//!   would send, when there is no thread left for that.
+//! - `pool.wait_idle().wait()` in a job of that pool: it waits for itself.
 //!
 //! # Limits
 //! A queue may have a limit: then [`Lane::offload`] waits for room and [`Lane::try_offload`] refuses. The
 //! blocking lane has 512 threads at most unless told otherwise; they leave after ten seconds with nothing to
-//! do, but for the first. If the system has no further thread to give, the lane goes on with those that it has.
+//! do, but one always stays. If the system has no further thread to give, the lane goes on with those that it has,
+//! and asks again when the next job is brought to it, when a thread of either lane has run what it had, and when
+//! somebody asks the pool how it is. If none of that happens, what is in line waits for the threads there are.
 //!
 //! # Reading order
 //! 1. [`Pool`] and [`Lane`]: where jobs are brought. [`Offload`] and [`Batch`]: how their results come back.
@@ -58,6 +67,7 @@ mod builder;
 mod crew;
 mod ending;
 mod error;
+mod hiring;
 mod hub;
 mod idle;
 mod job;
@@ -71,6 +81,12 @@ mod time;
 mod unstarted;
 mod work;
 mod worker;
+
+pub use ebbtide_lifecycle::{
+    self as lifecycle, Component, Refusal, Refused,
+    time::{Deadline, Timer},
+    wait::Elapsed,
+};
 
 pub use self::{
     batch::{Batch, Finished},

@@ -24,8 +24,9 @@ use crate::{
 
 /// The result of a job that is on its way: `.await` it, or block the thread with [`wait`](Offload::wait).
 ///
-/// Awaited on a thread of the job's own pool, the job is run right there, unless it has begun: so a job that waits
-/// for another one of its own pool does not wait for itself, not even with one thread.
+/// Awaited on a thread of the job's own pool, the job is run right there, inside the poll, unless it has begun: so a
+/// job that waits for another one of its own pool does not wait for itself, not even with one thread. What that
+/// means for joining and racing it is said [there](crate#waiting-for-a-job-within-a-job).
 ///
 /// # Cancel safety
 /// Dropping it withdraws a job that has not begun; one that has begun runs to its end, and its result is
@@ -63,6 +64,9 @@ impl<T> Offload<T> {
     }
 
     /// Lets the job run with nobody waiting for its result. It counts as late.
+    ///
+    /// One that still waits for room when the pool closes was not accepted, and is dropped; see
+    /// [`OnDrop::Run`].
     pub fn detach(self) {
         drop(self.on_drop(OnDrop::Run));
     }
@@ -89,6 +93,9 @@ impl<T> Offload<T> {
     /// Blocks the calling thread until the job has ended or `deadline` has passed, in the system's time. Then
     /// it is as if this had been dropped.
     ///
+    /// On a thread of the job's own pool the job is run right here, unless it has begun: then the deadline is looked
+    /// at only before that, and not kept if the job takes longer.
+    ///
     /// # Errors
     /// As awaiting it, and [`OffloadError::Elapsed`].
     pub fn wait_by(self, deadline: Deadline) -> Result<T, OffloadError> {
@@ -106,13 +113,13 @@ impl<T> Offload<T> {
     fn poll_if(
         &mut self,
         cx: &mut Context<'_>,
-        may_begin: impl FnOnce() -> bool,
+        may_begin: impl Fn() -> bool,
     ) -> Poll<Result<T, OffloadError>> {
         let result = match &mut self.ticket {
             Ticket::Job { job, home } => {
-                if worker::is_at(*home) && !job.is_ready() && may_begin() {
+                if worker::is_at(*home) && !job.is_ready() {
                     let work: Arc<dyn Work> = job.clone();
-                    worker::run_by_waiter(*home, &work);
+                    worker::run_by_waiter(*home, &work, || !job.is_ready() && may_begin());
                 }
                 match job.poll(cx) {
                     Poll::Ready(result) => result,
@@ -178,6 +185,15 @@ impl<T, Tm: Timer> OffloadWithTimeout<T, Tm> {
     pub fn on_drop(mut self, on_drop: OnDrop) -> Self {
         self.job = self.job.map(|job| job.on_drop(on_drop));
         self
+    }
+
+    /// Blocks the calling thread until the job has ended or its deadline has come. The timer has to go on meanwhile:
+    /// it must not be that of a loop which this thread drives.
+    ///
+    /// # Errors
+    /// As awaiting it.
+    pub fn wait(self) -> Result<T, OffloadError> {
+        block_on(self)
     }
 }
 

@@ -19,10 +19,7 @@ use crate::{
     lane::Lane,
     offload::{Offload, OffloadWithTimeout},
     stats::Stats,
-    sync::{
-        lock,
-        thread::{self, JoinHandle},
-    },
+    sync::{lock, thread::JoinHandle},
     time::Time,
     unstarted::Unstarted,
     worker,
@@ -148,7 +145,8 @@ impl Pool {
     /// Waits until no job is in flight, abandoned or not: `.await` it, or block with `wait` or `wait_by`. By then all
     /// results have been stored and all wakers called: nothing of the pool touches whoever waited.
     ///
-    /// On an open pool an idle moment may pass between two looks; the wait then goes on.
+    /// On an open pool an idle moment may pass between two looks; the wait then goes on. In a job of this pool it would
+    /// wait for itself.
     pub fn wait_idle(&self) -> Wait<Idle> {
         self.hub().wait_idle()
     }
@@ -159,9 +157,12 @@ impl Pool {
         self.hub().close()
     }
 
-    /// Closes it, and gives back the jobs that have not begun.
+    /// Closes it, and gives back the jobs that have not begun, also those that wait for room: of each lane the oldest
+    /// first. What several threads had taken comes before what was in line, thread by thread.
+    ///
+    /// A job that awaits another one needs that one to be run first, or on another thread: outside of the pool nobody
+    /// runs it for its waiter. What a job brings that is run after it was handed back is refused.
     pub fn close_and_hand_back(&self) -> Vec<Unstarted> {
-        self.hub().close();
         let entries = self.hub().hand_back().into_iter();
         let unstarted = entries.map(|entry| Unstarted::new(entry.work, entry.parts));
         unstarted.filter(|unstarted| unstarted.jobs() > 0).collect()
@@ -182,7 +183,7 @@ impl Pool {
     /// How many jobs and threads there are.
     #[must_use]
     pub fn stats(&self) -> Stats {
-        Stats::of(&mut self.hub().lock())
+        Stats::of(&mut self.hub().lock_up_to_date())
     }
 }
 
@@ -223,17 +224,21 @@ impl Component for Pool {
 }
 
 /// Waits for the threads of a pool that ends, unless this is one of them.
-fn join(hub: &Arc<Hub>) {
+fn join(hub: &Hub) {
+    // Also in the destructor of a thread-local, where another one may be waiting for this very thread.
     if worker::is_of(hub) {
         return;
     }
     // Whoever comes second waits for the first.
     let _joining = lock(&hub.joining);
-    let handles = hub.lock().take_handles();
-    for handle in handles {
-        // In the destructor of a thread-local it may be the thread's own.
-        if handle.thread().id() != thread::current().id() {
-            // Jobs' panics are caught; there is nothing else to panic in a thread of the pool.
+    loop {
+        let handles = hub.lock().take_handles();
+        if handles.is_empty() {
+            return;
+        }
+        for handle in handles {
+            // Jobs' panics are caught; there is nothing else to panic in a thread of the pool. What it has run may
+            // have had more threads started.
             let _: Result<(), _> = JoinHandle::join(handle);
         }
     }

@@ -1,6 +1,13 @@
 //! What the pool knows of a job: neither its closure nor its result.
 
-use std::{cell::RefCell, fmt, mem, ops::Range, panic::Location, sync::Arc, task::Waker};
+use std::{
+    cell::RefCell,
+    fmt, mem,
+    ops::Range,
+    panic::Location,
+    sync::{Arc, atomic::AtomicU64},
+    task::Waker,
+};
 
 use ebbtide_lifecycle::{Outcome, blame::Origin, contain};
 
@@ -8,6 +15,9 @@ use crate::sync::thread_local;
 
 /// Called before each job, on its thread.
 pub(crate) type Hook = Box<dyn Fn() + Send + Sync>;
+
+/// Not one of the model's atomics: a lock orders it.
+pub(crate) type Number = AtomicU64;
 
 /// One job, or several that were brought together. Each of its parts is run once, discarded, or was withdrawn.
 pub(crate) trait Work: Send + Sync {
@@ -19,12 +29,16 @@ pub(crate) trait Work: Send + Sync {
     /// A hint that there is nothing left to be run.
     fn is_over(&self) -> bool;
 
+    /// Its place in a line with a limit, or before that. Read and written under the pool's lock.
+    fn number(&self) -> &Number;
+
     /// Runs those of `parts` that have not begun, stores their results and wakes whoever waits. Says of each how it
     /// ended, also of those that had been withdrawn; but not of those that their waiter has run himself.
     fn run(&self, parts: Range<usize>, before_each: Option<&Hook>, ended: &mut Vec<Outcome>);
 
-    /// Runs all that has not begun on the thread of its waiter. Says of each how it ended.
-    fn run_by_waiter(&self, before_each: Option<&Hook>, ended: &mut Vec<Outcome>);
+    /// Runs the last part below `below` that has not begun on the thread of its waiter, says how it ended, and puts
+    /// its place into `below`. Gives false if there is none.
+    fn run_by_waiter(&self, below: &mut usize, before_each: Option<&Hook>, ended: &mut Vec<Outcome>) -> bool;
 
     /// Takes `parts` out of the pool, not run: that is the `outcome` of those that have not begun. Says of each
     /// how it ended for the pool, as `run` does.
@@ -143,10 +157,16 @@ impl<F> Stage<F> {
     }
 }
 
-/// Wakes whoever waits. With no lock held: it is foreign code.
+/// Wakes whoever waits. With no lock held: it is foreign code. And outside of any job: what it brings does not come
+/// from inside.
 pub(crate) fn wake(waker: Option<Waker>) {
     if let Some(waker) = waker {
+        // In the destructor of another thread-local there may be nothing left to ask.
+        let running = RUNNING.try_with(RefCell::take).ok().flatten();
         drop(contain(|| waker.wake()));
+        if running.is_some() {
+            drop(now_runs(running));
+        }
     }
 }
 
@@ -157,6 +177,10 @@ thread_local! {
 
 /// Whether whoever waited for the result of the job that calls this has gone, so that it may as well end: its
 /// future was dropped, or its deadline has passed. Never so outside of a job.
+///
+/// Always so in a job that was [detached](crate::Offload::detach), or whose future was dropped with
+/// [`OnDrop::Run`](crate::OnDrop::Run): one that is to run to its end all the same must not ask. Never so in one that
+/// was [spawned](crate::Lane::spawn).
 #[must_use]
 pub fn waiter_has_gone() -> bool {
     let ask = |work: &Option<Arc<dyn Work>>| work.as_ref().is_some_and(|work| work.waiter_has_gone());

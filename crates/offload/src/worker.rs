@@ -1,7 +1,7 @@
 //! A thread of a lane: takes work, runs it, sleeps when there is none.
 
 use std::{
-    cell::RefCell,
+    cell::{Cell, RefCell},
     io, mem,
     ops::Range,
     sync::Arc,
@@ -22,15 +22,22 @@ use crate::{
         thread_local,
     },
     time::Time,
-    work::{Lost, Work, as_part_of, is_in_a_job, now_runs},
+    work::{Work, as_part_of, is_in_a_job, now_runs},
 };
 
 /// For so long a thread stays awake with nothing to do: about as long as it takes to wake one.
 const LINGER: Duration = Duration::from_micros(50);
 
+/// A thread that the system did not give is asked for again by those who come to the queue after this long: to be
+/// refused takes about as long as many jobs do.
+const MISSED: Duration = Duration::from_millis(1);
+
 thread_local! {
     /// Whose thread this is.
     static POST: RefCell<Option<Post>> = RefCell::default();
+
+    /// Which pool has started this thread. It has no destructor: those of other thread-locals can still ask.
+    static STARTED_BY: Cell<Option<u64>> = Cell::default();
 }
 
 /// A thread's place in a pool.
@@ -40,12 +47,15 @@ struct Post {
     desk: Arc<Mutex<Desk>>,
 }
 
-/// Whether this is a thread of the pool.
+/// Whether this is a thread of the pool, also when it is about to end.
 #[inline]
-pub(crate) fn is_of(hub: &Arc<Hub>) -> bool {
-    // In the destructor of another thread-local there may be nothing left to ask.
-    POST.try_with(|post| post.borrow().as_ref().is_some_and(|post| Arc::ptr_eq(&post.hub, hub)))
-        .unwrap_or(false)
+pub(crate) fn is_of(hub: &Hub) -> bool {
+    is_started_by(hub.id)
+}
+
+#[inline]
+fn is_started_by(pool: u64) -> bool {
+    STARTED_BY.try_with(Cell::get).is_ok_and(|by| by == Some(pool))
 }
 
 /// Whether this is a thread of the pool, in the middle of a job.
@@ -56,29 +66,38 @@ pub(crate) fn is_in_a_job_of(hub: &Arc<Hub>) -> bool {
 
 /// This thread's place, if it is in that pool.
 fn post_in(home: Home) -> Option<Post> {
+    // In the destructor of another thread-local there may be nothing left to ask.
     POST.try_with(|post| post.borrow().clone().filter(|post| post.hub.id == home.pool)).ok().flatten()
 }
 
 /// Whether this is a thread of the pool where that job is.
 #[inline]
 pub(crate) fn is_at(home: Home) -> bool {
-    POST.try_with(|post| post.borrow().as_ref().is_some_and(|post| post.hub.id == home.pool)).unwrap_or(false)
+    is_started_by(home.pool)
 }
 
 /// Runs work of this thread's own pool, whose result is waited for here, unless it has begun: whoever waits on
 /// a thread of a pool for work of the same pool would wait in vain if he had the last thread.
+///
+/// One part after the other, while `goes_on`: the rest stays where it is, to be taken by others, handed back, or
+/// discarded.
 #[cold]
-pub(crate) fn run_by_waiter(home: Home, work: &Arc<dyn Work>) {
+pub(crate) fn run_by_waiter(home: Home, work: &Arc<dyn Work>, goes_on: impl Fn() -> bool) {
     let Some(Post { hub, desk }) = post_in(home) else { return };
-    if let Err(entry) = hub.take_for_waiter(home.which, work) {
-        return entry.work.discard(entry.parts, Lost::Closed);
+    let (mut ended, mut below) = (Vec::new(), usize::MAX);
+    while goes_on() {
+        hub.take_for_waiter(home.which, work);
+        lock(&desk).running.push((work.tag().clone(), hub.time.now()));
+        let run = || work.run_by_waiter(&mut below, hub.before_each.as_ref(), &mut ended);
+        let has_run = as_part_of(work.clone(), run);
+        lock(&desk).running.pop();
+        let mut aftermath = Aftermath::default();
+        hub.settle(&mut hub.lock(), &mut ended, &mut aftermath);
+        hub.see_to(aftermath);
+        if !has_run {
+            return;
+        }
     }
-    let (mut ended, mut aftermath) = (Vec::new(), Aftermath::default());
-    lock(&desk).running.push((work.tag().clone(), hub.time.now()));
-    as_part_of(work.clone(), || work.run_by_waiter(hub.before_each.as_ref(), &mut ended));
-    lock(&desk).running.pop();
-    hub.settle(&mut hub.lock(), &mut ended, &mut aftermath);
-    hub.see_to(aftermath);
 }
 
 /// What a thread is called.
@@ -98,6 +117,7 @@ pub(crate) fn start(
 ) -> io::Result<JoinHandle<()>> {
     let worker = Worker { hub: hub.clone(), which, number, desk };
     thread::Builder::new().name(name(&hub.name, which, number)).spawn(move || {
+        STARTED_BY.with(|by| by.set(Some(worker.hub.id)));
         POST.with(|post| post.replace(Some(Post { hub: worker.hub.clone(), desk: worker.desk.clone() })));
         worker.run();
         POST.with(|post| drop(post.take()));
@@ -249,6 +269,9 @@ impl Worker {
         if came_from == CameFrom::Lingering {
             state.lane(self.which).crew.ends_lingering();
             self.hub.beckoned[self.which as usize].store(false, Ordering::Relaxed);
+        }
+        if state.missed.is_some() {
+            self.hub.try_again(&mut state, MISSED);
         }
         let mut desk = lock(&self.desk);
         self.hub.settle(&mut state, &mut desk.ended, &mut aftermath);

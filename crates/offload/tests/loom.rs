@@ -5,7 +5,12 @@
 
 #![cfg(loom)]
 
-use std::sync::atomic::{AtomicUsize as Count, Ordering as CountOrdering};
+use std::{
+    future::Future,
+    pin::Pin,
+    sync::atomic::{AtomicUsize as Count, Ordering as CountOrdering},
+    task::{Context, Wake, Waker},
+};
 
 use ebbtide_lifecycle::Component;
 use ebbtide_offload::Pool;
@@ -80,6 +85,29 @@ fn whoever_waits_for_a_batch_is_woken_by_the_last_that_he_waits_for() {
         seen.sort_unstable();
         assert_eq!(seen, [0, 1]);
         assert_eq!(block_on(pool.offload_all([|| 1, || 2])).len(), 2);
+    });
+}
+
+/// A waker that wakes nobody, and whose clones can be counted.
+struct Counted;
+
+impl Wake for Counted {
+    fn wake(self: std::sync::Arc<Self>) {}
+}
+
+#[test]
+fn a_batch_that_has_ended_keeps_no_waker() {
+    model(2, || {
+        let (pool, counted) = (pool(), std::sync::Arc::new(Counted));
+        let waker = Waker::from(counted.clone());
+        let mut batch = pool.offload_all([|| 1]);
+        if Pin::new(&mut batch).poll(&mut Context::from_waker(&waker)).is_ready() {
+            assert_eq!(
+                std::sync::Arc::strong_count(&counted),
+                2,
+                "ours, and the one that it was polled with"
+            );
+        }
     });
 }
 

@@ -260,6 +260,10 @@ impl Clock for Handle {
     fn now(&self) -> Instant {
         self.shared.now()
     }
+
+    fn is_virtual(&self) -> bool {
+        self.shared.clock.is_some()
+    }
 }
 
 /// The loop's timers, for any thread.

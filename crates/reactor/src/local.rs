@@ -11,7 +11,7 @@ use ebbtide_lifecycle::{
     time::{Clock, Timer},
 };
 
-use crate::{handle::spawn_here, task::Task, time::Sleep};
+use crate::{core::Core, handle::spawn_here, task::Task, time::Sleep};
 
 /// Stands for the loop that runs on the calling thread, whichever that is: for libraries that want to be given an
 /// executor or a timer.
@@ -33,6 +33,10 @@ impl Local {
 impl Clock for Local {
     fn now(&self) -> Instant {
         crate::now()
+    }
+
+    fn is_virtual(&self) -> bool {
+        Core::current().is_some_and(|core| core.shared().clock.is_some())
     }
 }
 

@@ -72,22 +72,22 @@ impl<F: Future, T: Timer> Future for Timeout<F, T> {
         if *this.begun || !this.alarm.is_due() {
             *this.begun = true;
             if let Poll::Ready(output) = future.poll(cx) {
-                this.future.set(None);
+                let_go(this.future);
                 return Poll::Ready(Ok(output));
             }
             if this.alarm.poll(cx).is_pending() {
                 return Poll::Pending;
             }
         }
-        cancel(this.future);
+        let_go(this.future);
         Poll::Ready(Err(Elapsed))
     }
 }
 
-/// Drops a future that is too late. If its drop panics, std's hook has told of it: the deadline has passed all
-/// the same.
-#[cold]
-fn cancel<F>(mut future: Pin<&mut Option<F>>) {
+/// Drops a future that has ended, or is too late. If its drop panics, std's hook has told of it: its output is
+/// there, or the deadline has passed, all the same.
+#[inline]
+fn let_go<F>(mut future: Pin<&mut Option<F>>) {
     drop(contain(|| future.set(None)));
 }
 

@@ -219,6 +219,11 @@ impl Board {
 }
 
 impl State {
+    /// Whether a late runner did not come to its end: it was given up on, or dropped with the driver.
+    pub(crate) fn has_lost_any(&self) -> bool {
+        self.tally.is_abandoned() || self.tally.balance().cancelled > 0
+    }
+
     /// The waker of a driver that sleeps.
     fn wake_driver(&mut self) -> Option<Waker> {
         match mem::replace(&mut self.driver, Driving::Busy) {

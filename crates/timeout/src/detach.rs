@@ -11,6 +11,7 @@ use std::{
 
 use ebbtide_lifecycle::{
     blame::Origin,
+    contain,
     time::{Alarm, Timer},
     wait::Elapsed,
 };
@@ -40,6 +41,14 @@ enum Stage<F> {
     Begun(Pin<Box<Runner<F>>>),
     /// It has ended, or is late.
     Over,
+}
+
+impl<F> Stage<F> {
+    /// Drops the future. If its drop panics, std's hook has told of it: it has ended, or had no time, all the same.
+    fn end(&mut self) {
+        let over = mem::replace(self, Self::Over);
+        drop(contain(|| drop(over)));
+    }
 }
 
 pin_project! {
@@ -87,7 +96,7 @@ impl<F: Future, T: Timer, R: House<F>> Future for Detachable<F, T, R> {
         if let Stage::Fresh(_) = this.stage {
             // A deadline that has passed fails before the work starts: then there is nothing to go on.
             if this.alarm.is_due() {
-                *this.stage = Stage::Over;
+                this.stage.end();
                 return Poll::Ready(Err(Elapsed));
             }
             *this.stage = match mem::replace(this.stage, Stage::Over) {
@@ -97,15 +106,17 @@ impl<F: Future, T: Timer, R: House<F>> Future for Detachable<F, T, R> {
         }
         let Stage::Begun(runner) = this.stage else { panic!("polled after its end") };
         if let Poll::Ready(output) = runner.as_mut().project().future.poll(cx) {
-            *this.stage = Stage::Over;
+            this.stage.end();
             return Poll::Ready(Ok(output));
         }
+        // Whoever is late is so from this time on, whenever that is seen.
+        this.alarm.as_mut().fix();
         if this.alarm.as_mut().poll(cx).is_pending() {
             return Poll::Pending;
         }
         if let Stage::Begun(runner) = mem::replace(this.stage, Stage::Over) {
-            let now = this.alarm.timer().now();
-            this.callers.desk.hand_over(R::house(runner), this.origin.clone(), now);
+            let since = this.alarm.instant().expect("it went off, and was fixed before");
+            this.callers.desk.hand_over(R::house(runner), this.origin.clone(), since);
         }
         Poll::Ready(Err(Elapsed))
     }

@@ -13,6 +13,10 @@ use futures_util::{Stream, stream::FuturesUnordered};
 
 use crate::desk::{Arrived, Desk};
 
+/// The driver takes in and polls so often in a row before others on its executor go first: late runners may bring
+/// more without end.
+const ROUNDS_MAX: usize = 16;
+
 /// Polls whoever was woken, and books its end. Ends when there are no runners and no more can come.
 pub(crate) struct Driver<R: Unpin, C: Clock> {
     desk: Arc<Desk<R>>,
@@ -56,7 +60,7 @@ impl<R: Future<Output = ()> + Unpin, C: Clock + Unpin> Future for Driver<R, C> {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let this = &mut *self;
-        loop {
+        for _ in 0..ROUNDS_MAX {
             let look = this.desk.look(cx.waker().clone(), !this.runners.is_empty());
             if look.ends {
                 return Poll::Ready(());
@@ -77,6 +81,8 @@ impl<R: Future<Output = ()> + Unpin, C: Clock + Unpin> Future for Driver<R, C> {
                 return Poll::Pending;
             }
         }
+        cx.waker().wake_by_ref();
+        Poll::Pending
     }
 }
 

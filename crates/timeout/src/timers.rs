@@ -3,7 +3,8 @@
 /// The timers of tokio, with its clock, which its tests can pause.
 ///
 /// Its sleeps have to be made and polled on a tokio runtime with time enabled; else they panic, as tokio's do.
-/// They may be a millisecond late.
+/// They may be a millisecond late. What blocks a thread until a deadline, as the stop of a
+/// [`Tracker`](crate::Tracker) does, keeps to the system's time also while tokio's is paused.
 #[cfg(feature = "tokio")]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct TokioTimer;

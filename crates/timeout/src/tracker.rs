@@ -66,7 +66,10 @@ impl<T> Tracker<T> {
 }
 
 /// A stop waits for the late runners, and gives up on those that are there at its deadline; they go on for as
-/// long as the executor of their driver does.
+/// long as the executor of their driver does. If that has dropped any, every stop says that it was overdue.
+///
+/// It blocks a thread, not that of the driver, in the system's time: so it keeps its deadline also when the loop of
+/// the late runners is stuck, and on a thread where their timer has no runtime. In virtual time it is a future.
 impl<T> Component for Tracker<T>
 where
     T: Timer + Clone + Send + Sync + 'static,
@@ -75,14 +78,18 @@ where
     fn stop(&self, deadline: Deadline, _: &Reason) -> Stopping {
         let board = self.board.clone();
         board.close();
-        let drained =
-            Wait::new(Idle { board: board.clone(), drained: true }).by(self.timer.clone(), deadline);
-        Stopping::future(async move {
-            if drained.await.is_err() {
+        let drained = Wait::new(Idle { board: board.clone(), drained: true });
+        let end = move |in_time: bool| {
+            if !in_time {
                 board.abandon();
             }
-            if board.lock().tally.is_abandoned() { Stopped::Overdue } else { Stopped::Clean }
-        })
+            if board.lock().has_lost_any() { Stopped::Overdue } else { Stopped::Clean }
+        };
+        if self.timer.is_virtual() {
+            let drained = drained.by(self.timer.clone(), deadline);
+            return Stopping::future(async move { end(drained.await.is_ok()) });
+        }
+        Stopping::blocking(move || end(drained.wait_by(deadline).is_ok()))
     }
 
     fn balance(&self) -> Balance {

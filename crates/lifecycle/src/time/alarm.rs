@@ -5,7 +5,7 @@ use std::{
     future::Future,
     pin::Pin,
     task::{Context, Poll},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use pin_project_lite::pin_project;
@@ -51,6 +51,25 @@ impl<T: Timer> Alarm<T> {
         match self.limit {
             Limit::By(deadline) => deadline.instant().is_some_and(|at| self.timer.now() >= at),
             Limit::Within(duration) => duration.is_zero(),
+        }
+    }
+
+    /// Counts a duration from this moment, and not from the first poll, so that it has an
+    /// [instant](Alarm::instant). Reads the clock for that, once.
+    pub fn fix(self: Pin<&mut Self>) {
+        let this = self.project();
+        if let Limit::Within(duration) = *this.limit
+            && this.sleep.is_none()
+        {
+            *this.limit = Limit::By(Deadline::after(&*this.timer, duration));
+        }
+    }
+
+    /// When it goes off. None if that is never, or a duration that was not [fixed](Alarm::fix).
+    pub fn instant(&self) -> Option<Instant> {
+        match self.limit {
+            Limit::By(deadline) => deadline.instant(),
+            Limit::Within(_) => None,
         }
     }
 

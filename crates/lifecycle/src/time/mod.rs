@@ -28,6 +28,15 @@ pub use self::{
 pub trait Clock {
     /// The time at this moment.
     fn now(&self) -> Instant;
+
+    /// Whether its time is virtual: it moves by other rules than the system's, and only who awaits a sleep sees a
+    /// deadline come.
+    ///
+    /// Where it is not, a deadline can be kept by blocking a thread, with no timer at all: that holds also when the
+    /// loop or the runtime that has the timers is stuck, or gone.
+    fn is_virtual(&self) -> bool {
+        false
+    }
 }
 
 /// A clock that can also wake a task at a given time.
@@ -51,6 +60,10 @@ impl<C: Clock + ?Sized> Clock for &C {
     fn now(&self) -> Instant {
         C::now(self)
     }
+
+    fn is_virtual(&self) -> bool {
+        C::is_virtual(self)
+    }
 }
 
 impl<T: Timer + ?Sized> Timer for &T {
@@ -68,6 +81,10 @@ impl<T: Timer + ?Sized> Timer for &T {
 impl<C: Clock + ?Sized> Clock for Arc<C> {
     fn now(&self) -> Instant {
         C::now(self)
+    }
+
+    fn is_virtual(&self) -> bool {
+        C::is_virtual(self)
     }
 }
 

@@ -215,6 +215,10 @@ impl Clock for VirtualClock {
     fn now(&self) -> Instant {
         self.shared.origin + Duration::from_nanos(self.shared.elapsed.load(Ordering::Acquire))
     }
+
+    fn is_virtual(&self) -> bool {
+        true
+    }
 }
 
 impl Timer for VirtualClock {

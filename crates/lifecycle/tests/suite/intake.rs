@@ -1,7 +1,8 @@
 use std::{
+    future::Pending,
     panic::{AssertUnwindSafe, catch_unwind},
     thread,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use ebbtide_lifecycle::{
@@ -60,7 +61,7 @@ impl Specimen for InVirtualTime {
     fn drive(&self, stopping: Stopping) -> Stopped {
         match stopping {
             Stopping::Future(stopping) => self.clock.block_on(stopping),
-            Stopping::Blocking(_) => unreachable!("an intake stops as a future"),
+            Stopping::Blocking(_) => unreachable!("in virtual time it stops as a future"),
         }
     }
 }
@@ -78,6 +79,33 @@ fn an_intake_conforms_in_virtual_time() {
     });
 }
 
+/// Tells the system's time, and has no loop or runtime to sleep on.
+#[derive(Clone)]
+struct Stranded;
+
+impl Clock for Stranded {
+    fn now(&self) -> Instant {
+        SystemClock.now()
+    }
+}
+
+impl Timer for Stranded {
+    type Sleep = Pending<()>;
+
+    fn sleep_until(&self, _: Instant) -> Pending<()> {
+        unreachable!("there is nobody who would wake it")
+    }
+}
+
+#[test]
+fn a_stop_keeps_its_deadline_without_a_timer() {
+    let intake = Intake::new(Stranded);
+    let stuck = intake.admit().unwrap();
+    let soon = Deadline::after(SystemClock, Duration::from_millis(5));
+    assert_eq!(intake.stop(soon, &Reason::Signal(15)).wait(), Stopped::Overdue);
+    stuck.settle(Outcome::Completed);
+}
+
 #[test]
 fn a_stuck_request_is_named_with_its_place_and_age() {
     let clock = VirtualClock::new();
@@ -90,7 +118,7 @@ fn a_stuck_request_is_named_with_its_place_and_age() {
     let Stopping::Future(stopping) =
         intake.stop(Deadline::after(&clock, Duration::from_secs(30)), &Reason::Signal(15))
     else {
-        unreachable!("an intake stops as a future")
+        unreachable!("in virtual time it stops as a future")
     };
     assert_eq!(clock.block_on(stopping), Stopped::Overdue);
     let report = intake.stragglers().to_string();

@@ -3,6 +3,7 @@
 #![cfg(not(loom))]
 #![expect(clippy::unwrap_used, reason = "in a test it is an assertion")]
 
+mod alarm;
 mod allocation;
 mod blame;
 mod gate;

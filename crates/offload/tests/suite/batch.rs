@@ -7,6 +7,7 @@ use std::{
         mpsc::{self, Sender},
     },
     thread,
+    time::Duration,
 };
 
 use ebbtide_lifecycle::{
@@ -199,4 +200,14 @@ fn each_blocking_job_of_a_batch_has_a_thread_of_its_own() {
     };
     assert_eq!(pool.blocking().offload_all((0..8).map(meet)).wait().len(), 8);
     assert_eq!(pool.stats().blocking.threads, 8);
+}
+
+#[test]
+fn a_batch_is_waited_for_until_a_deadline_and_loses_no_result() {
+    let (pool, mut batch, release, _) = half_begun();
+    let soon = Deadline::after(SystemClock, Duration::from_millis(2));
+    batch.wait_by(soon).unwrap_err();
+    drop(release);
+    assert_eq!(batch.wait_by(Deadline::never()).unwrap().len(), 32);
+    assert_eq!(settled(&pool).completed, 32);
 }

@@ -89,3 +89,36 @@ fn jobs_that_are_withdrawn_make_room() {
     assert_eq!((queued.wait().unwrap(), behind.wait().unwrap()), (1, 2));
     assert_eq!(settled(&pool).cancelled, 4);
 }
+
+#[test]
+fn more_jobs_than_the_lane_ever_has_room_for_are_refused_or_wait_for_an_empty_line() {
+    let pool = pool_with_room_for(4);
+    let hold = busy(&pool);
+    let refused = pool.cpu().try_offload_all((0..5).map(|n| move || n)).unwrap_err();
+    assert_eq!((refused.why, refused.work.len()), (Refusal::Full, 5));
+    let batch = pool.offload_all((0..5).map(|n| move || n));
+    assert_eq!(pool.stats().cpu.queued, 5);
+    drop(hold);
+    assert_eq!(batch.wait().len(), 5);
+}
+
+#[test]
+fn withdrawn_in_any_order_jobs_leave_those_between_them_alone() {
+    let pool = pool_with_room_for(200);
+    let hold = busy(&pool);
+    let (sender, receiver) = std::sync::mpsc::channel();
+    let mut jobs: Vec<_> = (0..400)
+        .map(|n| {
+            let sender = sender.clone();
+            Some(pool.offload(move || sender.send(n).unwrap()))
+        })
+        .collect();
+    // Of those in line and of those that wait for room: from the middle, the end and the beginning.
+    for n in (150..250).chain(300..400).chain(0..100) {
+        jobs[n] = None;
+    }
+    assert_eq!((pool.stats().cpu.queued, pool.stats().cpu.waiting), (100, 0));
+    drop((hold, sender));
+    assert!(receiver.into_iter().eq((100..150).chain(250..300)));
+    assert_eq!(settled(&pool).completed, 101);
+}

@@ -4,7 +4,10 @@ use std::{
     cell::RefCell,
     future::Future,
     pin::Pin,
-    sync::{Arc, Mutex, mpsc},
+    sync::{
+        Arc,
+        mpsc::{self, Sender},
+    },
     task::{Context, Wake, Waker},
     thread,
     time::Duration,
@@ -14,7 +17,7 @@ use ebbtide_lifecycle::{
     Component, Refusal,
     time::{Deadline, SystemClock, VirtualClock},
 };
-use ebbtide_offload::{Offload, OffloadError, Pool};
+use ebbtide_offload::{Offload, OffloadError, Pool, Unstarted, waiter_has_gone};
 use futures_lite::future::{block_on, poll_once};
 
 use super::{Canary, busy, pool, settled};
@@ -149,29 +152,35 @@ fn who_is_still_there_is_named_with_place_and_thread() {
     assert_eq!(pool.stragglers().len(), 0);
 }
 
+/// Brings a job when it is woken.
+struct Brings {
+    pool: Pool,
+    brought: Sender<Offload<i32>>,
+}
+
+impl Wake for Brings {
+    fn wake(self: Arc<Self>) {
+        assert!(!waiter_has_gone());
+        self.brought.send(self.pool.offload(|| 7)).unwrap();
+    }
+}
+
 #[test]
 fn a_waker_on_a_thread_of_a_closed_pool_is_not_inside() {
-    struct Brings(Pool, Mutex<Option<Offload<i32>>>);
-    impl Wake for Brings {
-        fn wake(self: Arc<Self>) {
-            *self.1.lock().unwrap() = Some(self.0.offload(|| 7));
-        }
-    }
     let pool = pool(1);
-    let hold = busy(&pool);
-    let brings = Arc::new(Brings(pool.clone(), Mutex::new(None)));
+    let (release, held) = mpsc::channel::<()>();
+    let mut job = pool.offload(move || held.recv().is_err());
     let mut idle = pool.wait_idle();
-    let waker = Waker::from(brings.clone());
-    assert!(Pin::new(&mut idle).poll(&mut Context::from_waker(&waker)).is_pending());
+    let (brought, is_brought) = mpsc::channel();
+    let waker = Waker::from(Arc::new(Brings { pool: pool.clone(), brought }));
+    let cx = &mut Context::from_waker(&waker);
+    assert!(Pin::new(&mut idle).poll(cx).is_pending() && Pin::new(&mut job).poll(cx).is_pending());
     pool.close();
-    drop(hold);
-    let brought = loop {
-        if let Some(brought) = brings.1.lock().unwrap().take() {
-            break brought;
-        }
-        thread::yield_now();
-    };
-    assert!(matches!(brought.wait(), Err(OffloadError::Refused(Refusal::Closed))));
+    drop(release);
+    for _ in ["by the job", "by the pool"] {
+        let brought = is_brought.recv().unwrap();
+        assert!(matches!(brought.wait(), Err(OffloadError::Refused(Refusal::Closed))));
+    }
 }
 
 #[test]
@@ -198,4 +207,44 @@ fn a_job_is_queued_for_as_long_as_it_has_had_to_wait_at_most() {
     assert_eq!(ages, [Duration::from_secs(3600), Duration::ZERO]);
     drop(hold);
     fresh.wait().unwrap();
+}
+
+#[test]
+fn o5_jobs_are_handed_back_the_oldest_first() {
+    let pool = pool(1);
+    let hold = busy(&pool);
+    let (release, held) = mpsc::channel::<()>();
+    let (begun, begins) = mpsc::channel();
+    let gate = pool.offload(move || {
+        begun.send(()).unwrap();
+        let _ = held.recv();
+    });
+    let (sender, receiver) = mpsc::channel();
+    let job = |n| {
+        let sender = sender.clone();
+        pool.offload(move || sender.send(n).unwrap())
+    };
+    let jobs: Vec<_> = (0..40).map(job).collect();
+    // The thread takes several with the next one, and begins none of them.
+    drop(hold);
+    begins.recv().unwrap();
+    pool.close_and_hand_back().into_iter().for_each(Unstarted::run);
+    assert!(receiver.try_iter().eq(0..40));
+    drop((release, jobs));
+    gate.wait().unwrap();
+}
+
+#[test]
+fn o5_jobs_that_wait_for_room_are_handed_back_too() {
+    let pool = Pool::builder().cpu_threads(1).cpu_queue(1).start().unwrap();
+    let hold = busy(&pool);
+    let jobs: Vec<_> = (0..3).map(|n| pool.offload(move || n)).collect();
+    assert_eq!(pool.stats().cpu.waiting, 2);
+    let unstarted = pool.close_and_hand_back();
+    assert_eq!(unstarted.len(), 3);
+    unstarted.into_iter().for_each(Unstarted::run);
+    assert!(jobs.into_iter().map(|job| job.wait().unwrap()).eq(0..3));
+    drop(hold);
+    let balance = settled(&pool);
+    assert_eq!((balance.accepted, balance.handed_back, balance.refused), (4, 3, 0));
 }

@@ -57,7 +57,15 @@ impl Specimen for Bench {
 
     fn drive(&self, stopping: Stopping) -> Stopped {
         match (&self.clock, stopping) {
-            (Some(clock), Stopping::Future(stop)) => clock.block_on(stop),
+            // Jobs in flight hold the time, so it is moved by hand.
+            (Some(clock), Stopping::Future(stop)) => thread::scope(|scope| {
+                let stops = scope.spawn(|| clock.block_on(stop));
+                while !stops.is_finished() {
+                    clock.advance(Duration::from_millis(1));
+                    thread::yield_now();
+                }
+                stops.join().unwrap()
+            }),
             (_, stopping) => stopping.wait(),
         }
     }
@@ -66,6 +74,28 @@ impl Specimen for Bench {
 #[test]
 fn a_pool_conforms() {
     conformance::component(|| Bench { pool: pool(1), clock: None });
+}
+
+#[test]
+fn a_pool_in_virtual_time_conforms() {
+    conformance::component(|| {
+        let clock = VirtualClock::new();
+        let pool = Pool::builder().cpu_threads(1).clock(&clock).start().unwrap();
+        Bench { pool, clock: Some(clock) }
+    });
+}
+
+#[test]
+fn a_stop_does_not_wait_for_the_thread_whose_thread_local_holds_the_last_handle() {
+    thread_local! {
+        static KEPT: RefCell<Option<Pool>> = const { RefCell::new(None) };
+    }
+    let pool = pool(1);
+    let inside = pool.clone();
+    pool.offload(move || KEPT.set(Some(inside))).wait().unwrap();
+    let stopping = pool.stop(Deadline::never(), &Reason::requested("test"));
+    drop(pool);
+    assert_eq!(stopping.wait(), Stopped::Clean);
 }
 
 #[test]
@@ -134,6 +164,29 @@ fn o2_a_pool_is_not_idle_before_all_waiters_of_discarded_jobs_have_been_told() {
     pool.wait_idle().wait();
     assert!(first.is_finished() && second.is_finished());
     assert!(matches!(second.wait(), Err(OffloadError::Discarded)));
+}
+
+#[test]
+fn o2_a_pool_is_not_idle_before_all_waiters_of_refused_jobs_have_been_told() {
+    let pool = Pool::builder().cpu_threads(1).cpu_queue(1).start().unwrap();
+    let hold = busy(&pool);
+    let line = pool.offload(|| ());
+    let (dropped, is_dropped) = mpsc::channel();
+    let (go_on, goes_on) = mpsc::channel::<()>();
+    let slow = Slow { dropped, goes_on, holds: None };
+    let (first, second) = (pool.offload(move || drop(slow)), pool.offload(|| ()));
+    let closes = thread::spawn({
+        let pool = pool.clone();
+        move || pool.close()
+    });
+    is_dropped.recv().unwrap();
+    drop(hold);
+    line.wait().unwrap();
+    assert!(block_on(poll_once(pool.wait_idle())).is_none());
+    drop(go_on);
+    pool.wait_idle().wait();
+    assert!(first.is_finished() && second.is_finished());
+    assert!(closes.join().unwrap());
 }
 
 #[test]

@@ -141,3 +141,16 @@ fn virtual_time_stands_still_until_those_who_wait_for_an_idle_pool_have_been_wok
     assert_eq!(clock.now(), start);
     releases.join().unwrap();
 }
+
+#[test]
+fn a_job_under_a_deadline_may_be_waited_for_by_a_thread() {
+    let (pool, timer) = (pool(1), ThreadTimer::start().unwrap());
+    let in_time = pool.offload_with_timeout(&timer, Deadline::never(), || 7);
+    assert_eq!(in_time.wait().unwrap(), 7);
+    let hold = busy(&pool);
+    let soon = Deadline::after(&timer, Duration::from_millis(2));
+    let late = pool.offload_with_timeout(&timer, soon, || 8).wait();
+    assert!(matches!(late, Err(OffloadError::Elapsed)));
+    drop(hold);
+    assert_eq!(settled(&pool).cancelled, 1);
+}

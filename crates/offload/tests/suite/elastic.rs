@@ -102,18 +102,40 @@ fn the_thread_that_stays_sleeps() {
     drop(pool);
 }
 
+/// Takes a while to be dropped, and counts that.
+struct Slow(Arc<AtomicUsize>);
+
+impl Drop for Slow {
+    fn drop(&mut self) {
+        (0..1000).for_each(|_| thread::yield_now());
+        self.0.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+thread_local! {
+    static SLOW: RefCell<Option<Slow>> = const { RefCell::new(None) };
+}
+
+#[test]
+fn a_dropped_pool_has_waited_for_threads_that_were_started_meanwhile() {
+    let (ended, meeting) = (Arc::new(AtomicUsize::new(0)), Arc::new(Barrier::new(4)));
+    let pool = Pool::builder().cpu_threads(1).start().unwrap();
+    let ledger = pool.ledger();
+    // Each job that begins has a thread started for the next one; all of them have to have begun.
+    let job = |_| {
+        let (ended, meeting) = (ended.clone(), meeting.clone());
+        move || {
+            SLOW.set(Some(Slow(ended)));
+            meeting.wait().is_leader()
+        }
+    };
+    pool.blocking().offload_all((0..4).map(job)).detach();
+    drop(pool);
+    assert_eq!((ended.load(Ordering::SeqCst), ledger.balance(0).late), (4, 4));
+}
+
 #[test]
 fn a_dropped_pool_has_waited_for_those_who_were_leaving() {
-    struct Slow(Arc<AtomicUsize>);
-    impl Drop for Slow {
-        fn drop(&mut self) {
-            (0..1000).for_each(|_| thread::yield_now());
-            self.0.fetch_add(1, Ordering::SeqCst);
-        }
-    }
-    thread_local! {
-        static SLOW: RefCell<Option<Slow>> = const { RefCell::new(None) };
-    }
     let (ended, meeting) = (Arc::new(AtomicUsize::new(0)), Arc::new(Barrier::new(4)));
     let pool = Pool::builder().cpu_threads(1).keep_alive(Duration::ZERO).start().unwrap();
     let job = |_| {

@@ -1,9 +1,19 @@
 //! Jobs that wait for jobs of their own pool.
 
-use std::sync::mpsc;
+use std::{
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+        mpsc::{self, Sender},
+    },
+    thread,
+};
 
-use ebbtide_lifecycle::Component;
-use ebbtide_offload::{Offload, Pool};
+use ebbtide_lifecycle::{
+    Component, Reason, Stopped,
+    time::{Clock, Deadline, SystemClock},
+};
+use ebbtide_offload::{Offload, OffloadError, Pool};
 use futures_lite::future::block_on;
 
 use super::{busy, pool, settled};
@@ -149,5 +159,81 @@ fn what_an_accepted_job_has_brought_and_waits_for_room_survives_a_close() {
     drop(hold);
     queued.wait().unwrap();
     assert_eq!(job.wait().unwrap(), 5);
+    settled(&pool);
+}
+
+/// A job that waits for a batch of 20 on a pool of one thread, which runs one of them until what is given is
+/// dropped. Gives how many of them were discarded, and how many have begun.
+fn waits_for_a_batch() -> (Pool, Offload<usize>, Sender<()>, Arc<AtomicUsize>) {
+    let (pool, begun) = (pool(1), Arc::new(AtomicUsize::new(0)));
+    let (release, held) = mpsc::channel::<()>();
+    let (held, inside, counted) = (Arc::new(Mutex::new(held)), pool.clone(), begun.clone());
+    let outer = pool.offload(move || {
+        let job = |_| {
+            let (held, begun) = (held.clone(), counted.clone());
+            move || {
+                begun.fetch_add(1, Ordering::SeqCst);
+                let _ = held.lock().unwrap().recv();
+            }
+        };
+        let results = inside.offload_all((0..20).map(job)).wait();
+        results.iter().filter(|result| matches!(result, Err(OffloadError::Discarded))).count()
+    });
+    while begun.load(Ordering::SeqCst) == 0 {
+        thread::yield_now();
+    }
+    (pool, outer, release, begun)
+}
+
+#[test]
+fn of_a_batch_that_its_waiter_runs_none_begins_after_a_stop_has_come_to_its_deadline() {
+    let (pool, outer, release, begun) = waits_for_a_batch();
+    assert_eq!(pool.stragglers().len(), 21);
+    let past = Deadline::at(SystemClock.now());
+    assert_eq!(pool.stop(past, &Reason::requested("test")).wait(), Stopped::Overdue);
+    let balance = pool.balance();
+    assert_eq!((balance.abandoned, balance.cancelled, pool.stragglers().len()), (2, 19, 2));
+    drop(release);
+    assert_eq!((outer.wait().unwrap(), begun.load(Ordering::SeqCst)), (19, 1));
+    settled(&pool);
+}
+
+#[test]
+fn o5_of_a_batch_that_its_waiter_runs_the_rest_is_handed_back() {
+    let (pool, outer, release, _) = waits_for_a_batch();
+    let unstarted = pool.close_and_hand_back();
+    assert_eq!(unstarted.iter().map(|unstarted| unstarted.jobs()).sum::<usize>(), 19);
+    drop((unstarted, release));
+    assert_eq!(outer.wait().unwrap(), 19);
+    assert_eq!(settled(&pool).handed_back, 19);
+}
+
+#[test]
+fn whoever_wants_the_next_result_of_a_batch_in_a_job_runs_no_more_than_that() {
+    let pool = pool(1);
+    let inside = pool.clone();
+    let outer = pool.offload(move || {
+        let mut batch = inside.offload_all((0..20).map(|n| move || n));
+        let first = block_on(batch.next()).unwrap().len();
+        (first, inside.balance().completed, inside.stats().cpu.queued, batch.wait().len())
+    });
+    assert_eq!(outer.wait().unwrap(), (1, 1, 19, 19));
+    assert_eq!(settled(&pool).completed, 21);
+}
+
+#[test]
+fn a_batch_that_waits_for_room_and_is_run_by_its_waiter_lets_in_who_is_behind_it() {
+    let pool = Pool::builder().cpu_threads(1).cpu_queue(4).start().unwrap();
+    let inside = pool.clone();
+    let outer = pool.offload(move || {
+        let _line: Vec<_> = (0..3).map(|_| inside.offload(|| ())).collect();
+        let batch = inside.offload_all([|| (), || ()]);
+        let behind = inside.offload(|| ());
+        let before = inside.stats().cpu.waiting;
+        assert_eq!(batch.wait().len(), 2);
+        behind.detach();
+        (before, inside.stats().cpu.waiting, inside.stats().cpu.queued)
+    });
+    assert_eq!(outer.wait().unwrap(), (3, 0, 4));
     settled(&pool);
 }

@@ -1,8 +1,12 @@
 //! Foreign code that panics.
 
-use std::panic::{AssertUnwindSafe, catch_unwind, panic_any};
+use std::{
+    error::Error,
+    io,
+    panic::{AssertUnwindSafe, catch_unwind, panic_any},
+};
 
-use ebbtide_offload::{OffloadError, Pool};
+use ebbtide_offload::{OffloadError, Pool, StartError};
 
 use super::{Bomb, busy, pool, settled};
 
@@ -79,4 +83,19 @@ fn a_hook_may_panic_before_a_job_that_panics_in_its_drop() {
     let bomb = Bomb;
     let error = pool.offload(move || drop(bomb)).wait().unwrap_err();
     assert!(error.to_string().contains("no hook"), "{error}");
+}
+
+#[test]
+fn an_error_says_everything_once() {
+    fn chain(error: &dyn Error) -> String {
+        error.source().map_or(error.to_string(), |source| format!("{error}: {}", chain(source)))
+    }
+    let pool = pool(1);
+    let panicked = pool.offload(|| panic!("boom")).wait().unwrap_err();
+    assert_eq!(chain(&panicked), "the job panicked: boom");
+    pool.close();
+    let refused = pool.offload(|| ()).wait().unwrap_err();
+    assert_eq!(chain(&refused), "the pool refused the job: closed to new work");
+    let thread = StartError::Thread(io::Error::other("no more"));
+    assert_eq!(chain(&thread), "a thread of the pool could not be started: no more");
 }

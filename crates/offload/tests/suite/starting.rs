@@ -1,6 +1,6 @@
 //! Pools that cannot start, or not all their threads.
 
-use std::{env, process::Command};
+use std::{env, process::Command, sync::mpsc};
 
 use ebbtide_offload::{Pool, StartError};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -67,7 +67,7 @@ fn o4_a_thread_that_cannot_be_started_later_makes_the_lane_slower_and_loses_noth
         pool.blocking().offload(|| ()).wait().unwrap();
         pool.offload(|| ()).wait().unwrap();
         let before = leave_no_thread();
-        let (release, held) = std::sync::mpsc::channel::<()>();
+        let (release, held) = mpsc::channel::<()>();
         let hold = pool.blocking().offload(move || held.recv().is_err());
         let jobs: Vec<_> = (0..20).map(|n| pool.blocking().offload(move || n)).collect();
         drop(release);
@@ -76,5 +76,29 @@ fn o4_a_thread_that_cannot_be_started_later_makes_the_lane_slower_and_loses_noth
         setrlimit(Resource::As, before).unwrap();
         assert_eq!(results, (0..20).collect::<Vec<_>>());
         assert!(pool.stats().threads_missed > 0, "the limit held");
+    });
+}
+
+#[test]
+fn o4_a_thread_that_could_not_be_started_is_asked_for_again_when_somebody_looks() {
+    let name = "starting::o4_a_thread_that_could_not_be_started_is_asked_for_again_when_somebody_looks";
+    in_a_process_of_its_own(name, || {
+        let pool = Pool::builder().cpu_threads(1).start().unwrap();
+        pool.offload(|| ()).wait().unwrap();
+        let (release, held) = mpsc::channel::<()>();
+        let (begun, begins) = mpsc::channel();
+        let hold = pool.blocking().offload(move || {
+            begun.send(()).unwrap();
+            held.recv().is_err()
+        });
+        begins.recv().unwrap();
+        let before = leave_no_thread();
+        let job = pool.blocking().offload(|| 5);
+        setrlimit(Resource::As, before).unwrap();
+        let stats = pool.stats();
+        assert_eq!((stats.threads_missed, stats.blocking.threads), (1, 2));
+        assert_eq!(job.wait().unwrap(), 5);
+        drop(release);
+        assert!(hold.wait().unwrap());
     });
 }

@@ -8,7 +8,7 @@ use std::{
 };
 
 use ebbtide_lifecycle::time::{Clock, SystemClock, VirtualClock};
-use ebbtide_reactor::{Missed, Runtime, Sleep, interval, now, sleep, sleep_until, spawn, yield_now};
+use ebbtide_reactor::{Local, Missed, Runtime, Sleep, interval, now, sleep, sleep_until, spawn, yield_now};
 use futures_lite::future::block_on;
 
 use crate::{Log, running};
@@ -19,6 +19,14 @@ fn in_virtual_time() -> (Runtime, VirtualClock, Instant) {
     let clock = VirtualClock::new();
     let start = clock.now();
     (Runtime::builder().clock(&clock).runtime(), clock, start)
+}
+
+#[test]
+fn a_loops_timers_say_whether_its_time_is_virtual() {
+    let (mut runtime, ..) = in_virtual_time();
+    assert!(runtime.handle().is_virtual() && !Runtime::new().handle().is_virtual());
+    assert!(runtime.block_on(async { Local.is_virtual() }));
+    assert!(!Local.is_virtual(), "no loop runs here");
 }
 
 #[test]

@@ -12,7 +12,7 @@ use ebbtide_lifecycle::time::{ThreadTimer, VirtualClock, VirtualSleep};
 use ebbtide_timeout::{Clock, Deadline, Elapsed, Timer, timeout, timeout_at};
 use futures_lite::future::block_on;
 
-use super::{Canaries, MINUTE, bomb, poll_once};
+use super::{Armed, Canaries, MINUTE, bomb, poll_once};
 
 /// Counts what is asked of it.
 #[derive(Default)]
@@ -108,6 +108,12 @@ fn a_duration_that_leads_beyond_all_time_never_ends() {
 fn a_loser_that_panics_in_its_drop_has_lost_all_the_same() {
     let clock = VirtualClock::new();
     assert_eq!(clock.block_on(timeout(&clock, MINUTE, bomb())), Err(Elapsed));
+}
+
+#[test]
+fn a_winner_that_panics_in_its_drop_has_won_all_the_same() {
+    let clock = VirtualClock::new();
+    assert_eq!(block_on(timeout(&clock, MINUTE, Armed::ready(7))), Ok(7));
 }
 
 #[test]

@@ -1,14 +1,16 @@
 //! Late runners as a component.
 
-use std::{sync::mpsc, time::Duration};
+use std::{future::pending, sync::mpsc, time::Duration};
 
 use ebbtide_lifecycle::{
-    Reason, Trigger,
+    Component, Reason, Stopped, Stopping, Trigger,
     conformance::{self, Finish, Specimen},
-    time::{Deadline, SystemClock},
+    time::{Deadline, SystemClock, VirtualClock},
 };
-use ebbtide_reactor::{EventLoop, Handle};
-use ebbtide_timeout::{Runners, Tracker};
+use ebbtide_reactor::{EventLoop, Handle, Runtime};
+use ebbtide_timeout::{Runners, TokioTimer, Tracker};
+
+use super::MINUTE;
 
 struct Bench {
     events: EventLoop,
@@ -68,4 +70,68 @@ fn latch() -> (impl FnOnce() + Send + 'static, impl Future<Output = ()> + Send +
 #[test]
 fn late_runners_conform() {
     conformance::component(Bench::new);
+}
+
+fn soon() -> Deadline {
+    Deadline::after(SystemClock, Duration::from_millis(5))
+}
+
+fn reason() -> Reason {
+    Reason::requested("test")
+}
+
+#[test]
+fn a_stop_keeps_its_deadline_while_the_loop_is_stuck() {
+    let bench = Bench::new();
+    let finish = bench.submit().unwrap();
+    let (stuck, is_stuck) = mpsc::channel();
+    let (release, held) = mpsc::channel::<()>();
+    let blocks = move || {
+        stuck.send(()).unwrap();
+        let _ = held.recv();
+    };
+    assert!(bench.events.handle().post(blocks).is_ok());
+    is_stuck.recv().unwrap();
+    let tracker = bench.runners.tracker();
+    assert_eq!(tracker.stop(soon(), &reason()).wait(), Stopped::Overdue);
+    assert_eq!(tracker.balance().abandoned, 1);
+    drop(release);
+    finish();
+}
+
+#[test]
+fn a_stop_keeps_its_deadline_on_a_thread_without_the_runtime_of_its_timer() {
+    let tokio = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_time().build().unwrap();
+    let runners = tokio.block_on(async {
+        let runners = Runners::spawned(TokioTimer, |driver| drop(tokio::spawn(driver)));
+        runners.timeout(Duration::from_micros(1), pending::<()>()).await.unwrap_err();
+        runners
+    });
+    assert_eq!(runners.tracker().stop(soon(), &reason()).wait(), Stopped::Overdue);
+}
+
+#[test]
+fn in_virtual_time_a_stop_is_a_future_that_keeps_its_deadline() {
+    let clock = VirtualClock::new();
+    let mut runtime = Runtime::builder().clock(&clock).runtime();
+    let runners = Runners::new(&runtime.handle(), runtime.handle()).unwrap();
+    let stopped = runtime.block_on(async {
+        runners.timeout(MINUTE, pending::<()>()).await.unwrap_err();
+        match runners.tracker().stop(Deadline::after(&clock, MINUTE), &reason()) {
+            Stopping::Future(stop) => stop.await,
+            Stopping::Blocking(_) => unreachable!("the loop could not turn meanwhile"),
+        }
+    });
+    assert_eq!(stopped, Stopped::Overdue);
+}
+
+#[test]
+fn a_stop_says_that_late_runners_were_dropped_with_their_driver() {
+    let mut runtime = Runtime::builder().clock(&VirtualClock::new()).runtime();
+    let runners = Runners::new(&runtime.handle(), runtime.handle()).unwrap();
+    runtime.block_on(async { runners.timeout(MINUTE, pending::<()>()).await.unwrap_err() });
+    let stopping = runners.tracker().stop(Deadline::never(), &reason());
+    drop(runtime);
+    assert_eq!(stopping.wait(), Stopped::Overdue);
+    assert_eq!(runners.balance().cancelled, 1);
 }

@@ -11,11 +11,11 @@ use std::{
     time::Duration,
 };
 
-use ebbtide_lifecycle::{Component, Trigger, time::VirtualClock};
-use ebbtide_reactor::{Handle, Local, Runtime, sleep, spawn, yield_now};
-use ebbtide_timeout::{Deadline, Elapsed, LocalRunners, Runners, timeout};
+use ebbtide_lifecycle::{Component, Trigger, blame::Origin, time::VirtualClock};
+use ebbtide_reactor::{Handle, Local, Runtime, sleep, sleep_until, spawn, yield_now};
+use ebbtide_timeout::{Clock, Deadline, Elapsed, LocalRunners, Runners, timeout};
 
-use super::{Bomb, Canaries, Counted, MINUTE};
+use super::{Armed, Bomb, Canaries, Counted, MINUTE, bomb};
 
 /// A loop in virtual time, with runners.
 fn runtime() -> (Runtime, Runners<Handle>) {
@@ -88,6 +88,62 @@ fn late_runners_are_named_with_their_age() {
         runners.wait_idle().await;
         assert!(runners.stragglers().is_empty());
     });
+}
+
+#[test]
+fn lateness_counts_from_the_deadline_also_when_it_is_seen_later() {
+    let clock = VirtualClock::new();
+    let mut runtime = Runtime::builder().clock(&clock).runtime();
+    let runners = Runners::new(&runtime.handle(), runtime.handle()).unwrap();
+    runtime.block_on(async {
+        let (start, deadline) = (clock.now(), Deadline::after(&clock, MINUTE));
+        let slow = || sleep_until(start + 10 * MINUTE);
+        let mut within = pin!(runners.timeout(MINUTE, slow()));
+        let mut by = pin!(runners.timeout_at(deadline, slow()));
+        let cx = &mut Context::from_waker(Waker::noop());
+        assert!(within.as_mut().poll(cx).is_pending() && by.as_mut().poll(cx).is_pending());
+        // Whoever waits is busy elsewhere until long after the deadline.
+        clock.advance(5 * MINUTE);
+        assert_eq!((within.await, by.await), (Err(Elapsed), Err(Elapsed)));
+        assert!(runners.stragglers().iter().all(|straggler| straggler.age == 4 * MINUTE));
+        runners.wait_idle().await;
+    });
+    assert_eq!((runners.lateness().longest, runners.lateness().total), (9 * MINUTE, 18 * MINUTE));
+}
+
+#[test]
+fn a_future_that_panics_in_its_drop_has_ended_or_lost_all_the_same() {
+    let (mut runtime, runners) = runtime();
+    runtime.block_on(async {
+        assert_eq!(runners.timeout(Duration::ZERO, bomb()).await, Err(Elapsed));
+        assert_eq!(runners.timeout(MINUTE, Armed::ready(7)).await, Ok(7));
+    });
+    assert_eq!(runners.balance().accepted, 0);
+}
+
+#[test]
+fn late_runners_that_follow_each_other_let_others_go_first() {
+    let (mut runtime, runners) = runtime();
+    runtime.block_on(async {
+        // Each brings the next one when it ends.
+        fn chain(runners: &Runners<Handle>) {
+            let next = runners.clone();
+            runners.adopt(
+                Box::pin(async move {
+                    if !next.is_closed() {
+                        chain(&next);
+                    }
+                }),
+                Origin::here(),
+            );
+        }
+        chain(&runners);
+        yield_now().await;
+        yield_now().await;
+        runners.close();
+        runners.wait_idle().await;
+    });
+    assert!(runners.balance().is_balanced());
 }
 
 #[test]

@@ -11,6 +11,7 @@ mod race;
 
 use std::{
     future::{Future, pending},
+    pin::Pin,
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering},
@@ -61,6 +62,26 @@ async fn bomb() {
     pending::<()>().await;
 }
 
+/// Is ready at once, and panics when it is dropped.
+struct Armed<T> {
+    output: Option<T>,
+    _bomb: Bomb,
+}
+
+impl<T> Armed<T> {
+    fn ready(output: T) -> Self {
+        Self { output: Some(output), _bomb: Bomb }
+    }
+}
+
+impl<T: Unpin> Future for Armed<T> {
+    type Output = T;
+
+    fn poll(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<T> {
+        Poll::Ready(self.output.take().unwrap())
+    }
+}
+
 /// A waker whose clones can be counted.
 struct Counted;
 
@@ -70,5 +91,5 @@ impl Wake for Counted {
 
 /// Polls once, with a waker that nobody listens to.
 fn poll_once<F: Future + Unpin>(future: &mut F) -> Poll<F::Output> {
-    std::pin::Pin::new(future).poll(&mut Context::from_waker(Waker::noop()))
+    Pin::new(future).poll(&mut Context::from_waker(Waker::noop()))
 }
