@@ -107,7 +107,7 @@ fn main() -> Result<(), Error> {
         let mut total = Sums::default();
         for run in 0..runs {
             let (sender, receiver) = mpsc::channel();
-            thread::spawn(move || sender.send(one_run(scenario, requests, concurrency)));
+            thread::spawn(move || drop(sender.send(one_run(scenario, requests, concurrency))));
             let ended = receiver.recv_timeout(guard);
             let sums =
                 ended.map_err(|_| format!("run {run} that {what} has not ended within {guard:?}"))??;
@@ -180,7 +180,7 @@ fn one_run(scenario: Scenario, requests: u64, concurrency: u64) -> Result<Sums, 
         .map(|nth| {
             let (engine, alive) = (engine.clone(), alive.clone());
             let mine = requests / concurrency + u64::from(nth < requests % concurrency);
-            events.handle().spawn(async move {
+            let sender = events.handle().spawn(async move {
                 let mut succeeded = 0;
                 for _ in 0..mine {
                     let run = engine.run(Canary::new(&alive));
@@ -188,10 +188,10 @@ fn one_run(scenario: Scenario, requests: u64, concurrency: u64) -> Result<Sums, 
                     succeeded += u64::from(run.await.is_ok_and(|sum| *sum == 3));
                 }
                 succeeded
-            })
+            });
+            sender.map_err(|refused| refused.to_string())
         })
-        .collect::<Result<_, _>>()
-        .map_err(|refused| refused.to_string())?;
+        .collect::<Result<_, _>>()?;
     for sender in senders {
         sums.succeeded += block_on(sender)?;
     }

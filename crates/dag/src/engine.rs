@@ -272,7 +272,7 @@ where
         self.shop.intake.balance()
     }
 
-    /// The runs that are under way, each with the nodes that it is at, and the nodes on the pool that go on after theirs.
+    /// The runs that are under way, each with the nodes that it is at, and nodes on the pool that go on after theirs.
     fn stragglers(&self) -> Stragglers {
         let now = self.shop.timer.now();
         let live: Vec<_> = self.shop.lock_live().iter().filter_map(|(_, core)| core.upgrade()).collect();

@@ -29,11 +29,11 @@
 //!
 //! | | |
 //! |---|---|
-//! | it fails | it is [tried again](NodeTerms::retry), or gives its [fallback](NodeTerms::fallback); else see [`Policy`] |
+//! | it fails | it is [tried again](NodeTerms::retry), or [falls back](NodeTerms::fallback); else see [`Policy`] |
 //! | it panics | the same, but it is not tried again |
-//! | its [timeout](NodeTerms::timeout) comes, or the request's deadline | on the pool it goes on, and is counted as late; async, it goes on as a late runner or is dropped: [`OnTimeout`] |
-//! | a [condition](NodeTerms::when) does not hold | it is skipped, and those with it that [cannot do without](Handle::optional) |
-//! | the run is dropped or [cancelled](Run::cancelled_by) | async, it is dropped; on the pool it goes on if it has begun |
+//! | its [timeout](NodeTerms::timeout) comes, or the deadline | it goes on, late; or is dropped: [`OnTimeout`] |
+//! | its [condition](NodeTerms::when) does not hold | it is skipped, with those that [need it](Handle::optional) |
+//! | the run is dropped or [cancelled](Run::cancelled_by) | async, it is dropped; begun on the pool, it goes on |
 //!
 //! A run ends only when nothing of it is under way, but for those that go on after their deadline: the engine counts
 //! those on the pool, its runners the others, and both are [components](ebbtide_lifecycle::Component) that a
@@ -86,3 +86,8 @@ pub use self::{
     retry::Retry,
     run::{Policy, Reported, Run},
 };
+
+/// The example of the README is one of the tests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+mod readme {}

@@ -145,7 +145,7 @@ impl Slots {
     /// Empties all slots.
     pub(crate) fn clear(&mut self) {
         for slot in &self.slots {
-            // SAFETY: it is the kind that made it, and `&mut` says that nobody else touches it: a turn borrows the slots.
+            // SAFETY: it is the kind that made it, and `&mut` says that nobody else touches it.
             unsafe { (slot.kind.clear)(slot.value) };
         }
     }
@@ -153,9 +153,9 @@ impl Slots {
     /// The turn of a node, for whoever runs it.
     ///
     /// # Safety
-    /// The caller alone runs the node in this run, all its inputs have ended, none of its consumers has been run, and he
-    /// gives this to nothing but the node's own op, which takes or releases each of its inputs once, and fills its slot
-    /// once.
+    /// The caller alone runs the node in this run, all its inputs have ended, none of its consumers has been run, and
+    /// he gives this to nothing but the node's own op, which takes or releases each of its inputs once, and fills its
+    /// slot once.
     pub(crate) unsafe fn turn(&self) -> Turn<'_> {
         Turn(self)
     }

@@ -1,0 +1,119 @@
+//! Giving up on what is under way: at a deadline, when a run is cancelled, and on single nodes that are late.
+
+use std::{
+    pin::Pin,
+    task::{Context, Poll},
+};
+
+use ebbtide_lifecycle::{Reason, time::Timer};
+
+use super::Going;
+use crate::{
+    class::Place,
+    core::state,
+    error::RunError,
+    graph::{Kind, OnTimeout},
+    reach::{Kept, Reach},
+};
+
+impl<R, T: Timer + Clone, M: Reach> Going<R, T, M> {
+    /// An async node that runs is late: it goes on elsewhere, or is dropped.
+    pub(super) fn give_up_on_task(&mut self, node: u32) {
+        let works = self.works.clone();
+        let info = works.plan.info(node);
+        if info.retry.is_some() {
+            self.turn_of(node, |op, turn| op.release_inputs(turn));
+        }
+        let place = info.class.clone().map(Place);
+        let task = self.memory().tasks.0[node as usize].as_mut().expect("an async node has a task");
+        debug_assert!(task.is_there(), "a node that runs has its future");
+        match (info.on_timeout, &works.runners) {
+            (None | Some(OnTimeout::Detach), Some(runners)) => {
+                let mut runner = task.detach();
+                if let Some(place) = place {
+                    runner = M::keep_place(runner, Kept(place));
+                }
+                runners.adopt(runner, works.plan.origin(node));
+            }
+            _ => task.cancel(),
+        }
+    }
+
+    /// Gives up on a node that a thread of the pool runs.
+    pub(super) fn give_up_on_pool(&mut self, node: u32, to: u8) -> bool {
+        let (works, core) = (&self.works, self.core());
+        let given_up = core.give_up(node, to, || {
+            let admission = self.admission.as_ref()?.fork(&works.plan.origin(node)).ok()?;
+            works.ticket(admission, works.plan.info(node).class.clone().map(Place))
+        });
+        if given_up {
+            core.change_on_pool(-1);
+        }
+        given_up
+    }
+
+    /// The request's deadline has come: gives up on all that is under way.
+    pub(super) fn deadline_comes(&mut self) {
+        let (mut running, mut not_started) = (Vec::new(), Vec::new());
+        let core = self.core();
+        for (node, info) in core.plan.nodes.iter().enumerate() {
+            match core.state(node as u32) {
+                state::WAITING | state::IN_LINE | state::PAUSED | state::QUEUED => {
+                    not_started.push(info.name.clone());
+                }
+                state::RUNNING | state::STORING => running.push(info.name.clone()),
+                _ => {}
+            }
+        }
+        self.give_up(RunError::Deadline { running, not_started });
+    }
+
+    /// The run ends because of `verdict`: nothing further begins, and what is under way is given up on.
+    pub(super) fn give_up(&mut self, verdict: RunError) {
+        let cancels = matches!(verdict, RunError::Cancelled { .. });
+        self.verdict.get_or_insert(verdict);
+        self.end_early();
+        for node in 0..self.works.plan.nodes.len() as u32 {
+            if self.core().state(node) != state::RUNNING {
+                continue;
+            }
+            let to = if cancels { state::CANCELLED } else { state::TIMED_OUT };
+            match self.works.plan.info(node).kind {
+                Kind::Async => {
+                    if cancels {
+                        self.cancel_task(node);
+                    } else {
+                        self.give_up_on_task(node);
+                    }
+                    self.waits_for -= 1;
+                    self.core().set(node, to);
+                }
+                Kind::Cpu | Kind::Blocking => {
+                    self.give_up_on_pool(node, to);
+                }
+                Kind::Inline => {}
+            }
+        }
+    }
+
+    pub(super) fn cancel_task(&mut self, node: u32) {
+        if let Some(task) = &mut self.memory().tasks.0[node as usize] {
+            task.cancel();
+        }
+        self.let_go(node);
+    }
+
+    pub(super) fn look_at_token(&mut self) {
+        let Some((wait, rearmed, waker)) = &mut self.token else { return };
+        rearmed.rearm();
+        let polled = Future::poll(Pin::new(wait), &mut Context::from_waker(waker));
+        if let Poll::Ready(reason) = polled {
+            self.token = None;
+            self.cancelled(reason);
+        }
+    }
+
+    pub(super) fn cancelled(&mut self, reason: Reason) {
+        self.give_up(RunError::Cancelled { reason });
+    }
+}

@@ -1,0 +1,381 @@
+//! How a run goes on: what its poll does.
+//!
+//! A pass takes what has come in, polls the nodes that were woken, looks at the time if that was asked for, and begins
+//! what is ready, up to a limit. All of it is done by whoever polls the run; nodes on the pool are run by
+//! [shifts](crate::shift).
+
+mod conclusion;
+mod fate;
+mod giving_up;
+mod timing;
+
+use std::{
+    mem,
+    sync::Arc,
+    task::{Context, Poll, Waker},
+    time::{Duration, Instant},
+};
+
+use ebbtide_lifecycle::{
+    Admission, Panicked, Triggered, contain,
+    time::{Deadline, Timer},
+    wait::Wait,
+};
+
+use crate::{
+    core::{Core, state},
+    cx::Terms,
+    engine::Works,
+    error::RunError,
+    failure::Failure,
+    graph::{Condition, Kind},
+    inbox::NodeWaker,
+    inputs::Sources,
+    memory::{Memory, TIMER, TOKEN},
+    op::{Call, Called, Op},
+    reach::Reach,
+    run::Options,
+    slot::Turn,
+};
+
+/// How many nodes begin in one pass at most: then others on the same executor have their turn.
+const NODES_PER_PASS_MAX: usize = 512;
+
+/// Why a node has not ended well.
+#[derive(Debug)]
+pub(crate) enum Fault {
+    Failed(Failure),
+    Panicked(Panicked),
+    TimedOut(Duration),
+    /// The pool did not run it.
+    NotRun,
+}
+
+/// A run that has begun.
+pub(crate) struct Going<R, T: Timer + Clone, M: Reach> {
+    works: Arc<Works<R, T, M>>,
+    /// There until the run has ended.
+    memory: Option<Box<Memory<R, T, M>>>,
+    /// Its place among those that are under way.
+    live: usize,
+    number: u64,
+    /// There until the run has ended.
+    admission: Option<Admission<T>>,
+    options: Options,
+    deadline: Deadline,
+    /// How many nodes the run itself waits for: async ones, those in line for their class, and those that are to be
+    /// tried again.
+    waits_for: usize,
+    /// Why it ends, if it does not end by itself.
+    verdict: Option<RunError>,
+    /// Why nodes have not ended well, in the order in which that happened.
+    faults: Vec<(u32, Fault)>,
+    token: Option<(Wait<Triggered>, Arc<NodeWaker>, Waker)>,
+    /// The token is to be looked at.
+    asks_token: bool,
+    /// An alarm is set that looks at nodes on the pool.
+    watches: bool,
+}
+
+impl<R, T: Timer + Clone, M: Reach> Going<R, T, M> {
+    pub(crate) fn new(
+        works: Arc<Works<R, T, M>>,
+        admission: Admission<T>,
+        terms: Terms<R>,
+        options: Options,
+        now: Instant,
+    ) -> Self {
+        let mut memory = works.memory(now);
+        let number = works.number();
+        let deadline = terms.deadline;
+        let times_pool = options.node_timeout.is_some() || works.shortest_on_pool.is_some();
+        let watches = times_pool && !works.plan.one_thread;
+        let core = Arc::get_mut(&mut memory.core).expect("free memory is nobody else's");
+        core.reset(terms, &options, now, watches);
+        core.inbox.open(number);
+        memory.ready.extend_from_slice(&works.plan.roots);
+        let live = works.begins(&memory.core);
+        let token = options.token.as_ref().map(|token| {
+            let waker = NodeWaker::new(&memory.core.inbox, TOKEN);
+            (token.triggered(), waker.clone(), waker.into())
+        });
+        Self {
+            works,
+            memory: Some(memory),
+            live,
+            number,
+            admission: Some(admission),
+            options,
+            deadline,
+            waits_for: 0,
+            verdict: None,
+            faults: Vec::new(),
+            asks_token: token.is_some(),
+            token,
+            watches: false,
+        }
+    }
+
+    fn memory(&mut self) -> &mut Memory<R, T, M> {
+        self.memory.as_mut().expect("there until the run has ended")
+    }
+
+    fn core(&self) -> &Arc<Core<R, M>> {
+        &self.memory.as_ref().expect("there until the run has ended").core
+    }
+
+    /// Goes on until the run has ended.
+    pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let memory = self.memory();
+        memory.core.inbox.take(&mut memory.post, cx.waker());
+        self.take_in();
+        self.begin_ready();
+        self.end_pass();
+        if self.has_ended() {
+            return Poll::Ready(());
+        }
+        if !self.memory().ready.is_empty() {
+            cx.waker().wake_by_ref();
+        }
+        Poll::Pending
+    }
+
+    /// Whether nothing of it is under way, and nothing is to begin any more.
+    fn has_ended(&self) -> bool {
+        let core = self.core();
+        if core.left() == 0 {
+            return true;
+        }
+        core.is_ending() && self.waits_for == 0 && core.on_pool() == 0
+    }
+
+    /// Sees to what has come in.
+    fn take_in(&mut self) {
+        if self.memory().post.is_empty() && !self.asks_token {
+            return;
+        }
+        let mut post = mem::take(&mut self.memory().post);
+        for (node, called) in post.ended.drain(..) {
+            self.returns_from_pool(node, called);
+        }
+        for node in post.refused.drain(..) {
+            if self.core().exchange(node, state::QUEUED, state::STORING) {
+                self.core().change_on_pool(-1);
+                self.fails(node, Fault::NotRun);
+            }
+        }
+        for node in post.granted.drain(..) {
+            self.granted(node);
+        }
+        self.memory().ready.append(&mut post.ready);
+        let mut is_time = false;
+        for node in post.woken.drain(..) {
+            match node {
+                TIMER => is_time |= self.memory().poll_sleep(),
+                TOKEN => self.asks_token = true,
+                // It may be a wake-up that comes too late, of another run even.
+                node if self.core().state(node) == state::RUNNING => self.poll_task(node),
+                _ => {}
+            }
+        }
+        self.memory().post = post;
+        if mem::take(&mut self.asks_token) {
+            self.look_at_token();
+        }
+        if is_time {
+            self.look_at_time();
+        }
+    }
+
+    /// A node has ended on the pool, and something has to be seen to.
+    fn returns_from_pool(&mut self, node: u32, called: Called) {
+        // By its thread's claim nobody else decides about it any more.
+        self.core().change_on_pool(-1);
+        self.ends(node, called);
+    }
+
+    /// Begins what is ready, the last first.
+    fn begin_ready(&mut self) {
+        for _ in 0..NODES_PER_PASS_MAX {
+            let Some(node) = self.memory().ready.pop() else { return };
+            self.begin(node);
+        }
+    }
+
+    /// A node is ready: begins it, unless it is to be skipped or nothing is to begin any more.
+    #[inline]
+    fn begin(&mut self, node: u32) {
+        let core = self.core();
+        if core.is_ending() {
+            return;
+        }
+        if let Some(spoiler) = core.spoiler(node) {
+            return self.skip(node, spoiler, true);
+        }
+        if self.deadline.instant().is_some_and(|at| self.works.timer.now() >= at) {
+            return self.deadline_comes();
+        }
+        let traits = self.works.plan.traits(node);
+        if traits.is_plain {
+            return self.start(node);
+        }
+        if traits.has_conditions {
+            match self.conditions_hold(node) {
+                Ok(true) => {}
+                Ok(false) => return self.skip(node, node, false),
+                Err(panic) => {
+                    self.core().set(node, state::STORING);
+                    self.turn_of(node, |op, turn| op.release_inputs(turn));
+                    return self.fails_for_good(node, Fault::Panicked(panic));
+                }
+            }
+        }
+        self.enter(node);
+    }
+
+    /// Starts a node as soon as there is a place in its class.
+    fn enter(&mut self, node: u32) {
+        if let Some(class) = &self.works.plan.info(node).class {
+            let core = self.core();
+            core.set(node, state::IN_LINE);
+            if !class.enter(&core.inbox, self.number, node) {
+                self.waits_for += 1;
+                return;
+            }
+        }
+        self.start(node);
+    }
+
+    /// Does something with the slots of a node whose turn it is.
+    fn turn_of<V>(&self, node: u32, act: impl FnOnce(&dyn Op<R, M>, Turn<'_>) -> V) -> V {
+        let core = self.core();
+        // SAFETY: the callers have found that it is the node's turn: all its inputs have ended, it is run by nobody
+        // else, and those that depend on it have not been told of its end.
+        act(core.plan.actions.op(node), unsafe { core.slots.turn() })
+    }
+
+    fn conditions_hold(&self, node: u32) -> Result<bool, Panicked> {
+        let core = self.core();
+        let mut hold = Ok(true);
+        for condition in core.plan.actions.conditions(node) {
+            let holds = match condition {
+                Condition::Request(f) => contain(|| f(core.cx(node, 1))),
+                Condition::Input(source) => {
+                    let holds = self.turn_of(node, |_, turn| *source.lend(turn, false));
+                    self.turn_of(node, |_, turn| source.release(turn));
+                    Ok(holds)
+                }
+            };
+            // All are looked at: each lets go of its input.
+            hold = match (hold, holds) {
+                (Ok(hold), Ok(holds)) => Ok(hold && holds),
+                (Err(panic), _) | (_, Err(panic)) => Err(panic),
+            };
+        }
+        hold
+    }
+
+    /// A node has got a place in its class.
+    fn granted(&mut self, node: u32) {
+        self.waits_for -= 1;
+        if self.core().is_ending() || self.core().state(node) != state::IN_LINE {
+            if let Some(class) = &self.works.plan.info(node).class {
+                class.leave();
+            }
+            return;
+        }
+        self.start(node);
+    }
+
+    /// Starts a node, for the first time or again.
+    #[inline]
+    fn start(&mut self, node: u32) {
+        let traits = self.works.plan.traits(node);
+        let is_timed = traits.has_timeout || self.options.node_timeout.is_some();
+        if is_timed && self.timeout_of(node).is_zero() {
+            // It has no time at all: it fails before it starts.
+            self.turn_of(node, |op, turn| op.release_inputs(turn));
+            if let Some(class) = &self.works.plan.info(node).class {
+                class.leave();
+            }
+            return self.fails_for_good(node, Fault::TimedOut(Duration::ZERO));
+        }
+        match traits.kind {
+            Kind::Inline => self.call(node),
+            Kind::Async => self.start_task(node),
+            Kind::Cpu => self.memory().for_pool.push(node),
+            Kind::Blocking => {
+                let pool = self.works.pool.as_ref().expect("an engine with blocking nodes has a pool");
+                pool.bring_blocking(self.core(), node);
+            }
+        }
+    }
+
+    /// Whether a node that fails may be run again, and needs its inputs then.
+    #[inline]
+    fn is_tried_again(&self, node: u32) -> bool {
+        !self.works.plan.traits(node).is_plain && self.works.plan.info(node).retry.is_some()
+    }
+
+    #[inline]
+    fn call(&mut self, node: u32) {
+        let core = self.core();
+        core.set(node, state::RUNNING);
+        core.begins(node, || self.works.timer.now());
+        let call = Call {
+            // SAFETY: this alone runs the node, whose inputs have ended; those that depend on it are told after it was
+            // stored.
+            turn: unsafe { core.slots.turn() },
+            cx: core.cx(node, core.count_attempt(node)),
+            again: self.is_tried_again(node),
+            claim: &|| true,
+        };
+        let called = core.plan.actions.op(node).call(call);
+        self.ends(node, called);
+    }
+
+    #[inline]
+    fn start_task(&mut self, node: u32) {
+        let (works, again) = (&self.works, self.is_tried_again(node));
+        let memory = self.memory.as_mut().expect("there until the run has ended");
+        memory.core.set(node, state::RUNNING);
+        memory.core.begins(node, || works.timer.now());
+        let waker = memory.take_waker(node);
+        let task = memory.tasks.0[node as usize].as_mut().expect("an async node has a task");
+        let core = &*memory.core;
+        let call = Call {
+            // SAFETY: as in `call`.
+            turn: unsafe { core.slots.turn() },
+            cx: core.cx(node, core.count_attempt(node)),
+            again,
+            claim: &|| true,
+        };
+        let started = task.start(call, &mut Context::from_waker(&waker.1));
+        memory.put_waker(node, waker);
+        match started {
+            Poll::Ready(called) => self.ends(node, called),
+            Poll::Pending => {
+                self.waits_for += 1;
+                let has_timeout = self.works.plan.traits(node).has_timeout;
+                if (has_timeout || self.options.node_timeout.is_some()) && self.core().attempts(node) == 1 {
+                    self.memory().to_be_timed.push(node);
+                }
+            }
+        }
+    }
+
+    /// Polls an async node that runs.
+    fn poll_task(&mut self, node: u32) {
+        let memory = self.memory.as_mut().expect("there until the run has ended");
+        let waker = memory.take_waker(node);
+        let task = memory.tasks.0[node as usize].as_mut().expect("an async node has a task");
+        // SAFETY: as in `call`: it is still the node's turn until it has ended.
+        let turn = unsafe { memory.core.slots.turn() };
+        let polled = task.poll(turn, &mut Context::from_waker(&waker.1));
+        memory.put_waker(node, waker);
+        if let Poll::Ready(called) = polled {
+            self.waits_for -= 1;
+            self.ends(node, called);
+        }
+    }
+}
