@@ -30,19 +30,19 @@ pub enum Code {
     P009,
     /// Too few or too many inputs.
     P010,
-    /// The same input twice.
+    /// The same input, or output, twice.
     P011,
     /// A parameter of the wrong type, out of range, missing, or unknown.
     P012,
-    /// An input of the wrong type.
+    /// An input of the wrong type. Not in use: handles are typed, and all nodes of a plan from data give one type.
     P013,
-    /// An expression that cannot be read.
+    /// An expression or predicate that cannot be read, or that its table does not have.
     P014,
-    /// An output that is not a node of this graph.
+    /// An output that is not a node of this graph, or no output at all.
     P015,
     /// An endpoint or class that does not exist.
     P016,
-    /// Fallbacks that lead to each other in a circle.
+    /// Fallbacks that lead to each other in a circle. Not in use: a fallback is a value, and leads nowhere.
     P017,
     /// More nodes than a plan may have.
     P018,
@@ -77,6 +77,7 @@ impl PlanError {
         Self { code, place: place.into(), message: message.into(), hint: None }
     }
 
+    #[cfg(feature = "json")]
     pub(crate) fn hint(mut self, hint: Option<String>) -> Self {
         self.hint = hint;
         self

@@ -44,6 +44,7 @@
 //! 2. `check` and `plan`: what is checked, and the form in which a graph is run.
 //! 3. `core`: what the threads of a run share. `pass`: how a run goes on. `shift`: how nodes are run on the pool.
 //! 4. `slot`: where outputs lie. `op`: a node with its types forgotten.
+//! 5. `json`, behind the feature of that name: plans from data.
 
 mod check;
 mod class;
@@ -58,6 +59,8 @@ mod history;
 mod inbox;
 mod input;
 mod inputs;
+#[cfg(feature = "json")]
+pub mod json;
 mod memory;
 mod op;
 mod pass;

@@ -8,6 +8,8 @@ mod deadlines;
 mod executors;
 mod faults;
 mod graphs;
+#[cfg(feature = "json")]
+mod json;
 mod local;
 mod random;
 mod reports;

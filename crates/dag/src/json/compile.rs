@@ -1,0 +1,134 @@
+//! From a plan that was read to one that runs.
+
+use std::{panic::Location, sync::Arc};
+
+use super::{
+    mistakes::{Mistakes, Path},
+    op::Op,
+    plan::{Draft, JsonPlan},
+};
+use crate::{
+    check,
+    error::{Code, PlanError, PlanErrors},
+    graph::{Graph, Handle},
+};
+
+/// So many circles are told: with more, the plan was not mistyped.
+const CIRCLES_TOLD_MAX: usize = 16;
+
+/// Tells the circles that have no node in common.
+pub(super) fn circles<R, V>(draft: &Draft<'_, R, V>, mistakes: &mut Mistakes<'_>) {
+    let mut successors = vec![Vec::new(); draft.nodes.len()];
+    for (nth, node) in draft.nodes.iter().enumerate() {
+        for edge in node.edges() {
+            successors[edge as usize].push(nth as u32);
+        }
+    }
+    for _ in 0..CIRCLES_TOLD_MAX {
+        let Some(mut circle) = check::circle(&successors) else { return };
+        // It is told from the node that stands first in the text.
+        let first = circle.iter().enumerate().min_by_key(|(_, node)| **node).map_or(0, |(at, _)| at);
+        circle.rotate_left(first);
+        let names: Vec<&str> = circle.iter().map(|node| &*draft.nodes[*node as usize].name).collect();
+        let error = check::cycle(&names);
+        let nth = circle[0] as usize;
+        mistakes.add(error.code, draft.nodes[nth].at, Path::Plan.field("nodes").item(nth), error.message);
+        for node in circle {
+            successors[node as usize].clear();
+        }
+    }
+}
+
+/// What is not wrong, but may not be meant.
+pub(super) fn warnings<R, V>(draft: &Draft<'_, R, V>, mut mistakes: Mistakes<'_>) -> Vec<PlanError> {
+    let mut feeds = vec![false; draft.nodes.len()];
+    let mut stack = draft.outputs.clone();
+    while let Some(node) = stack.pop() {
+        if !std::mem::replace(&mut feeds[node as usize], true) {
+            stack.extend(draft.nodes[node as usize].edges());
+        }
+    }
+    let nodes = Path::Plan.field("nodes");
+    for (nth, (node, feeds)) in draft.nodes.iter().zip(feeds).enumerate() {
+        let path = nodes.item(nth);
+        if !feeds {
+            let message = format!("node \"{}\" feeds no output; it is run for its effects only", node.name);
+            mistakes.add(Code::W001, node.at, path, message);
+        }
+        if let (Some((timeout, at)), Some(deadline)) = (node.timeout, draft.deadline)
+            && timeout > deadline
+        {
+            let message = format!("{timeout:?} are longer than the plan's deadline of {deadline:?}");
+            mistakes.add(Code::W002, at, path.field("timeout_ms"), message);
+        }
+    }
+    mistakes.told()
+}
+
+/// Makes a plan of a draft without mistakes.
+pub(super) fn compile<R, V>(
+    draft: Draft<'_, R, V>,
+    warnings: Vec<PlanError>,
+    site: &'static Location<'static>,
+) -> Result<JsonPlan<R, V>, PlanErrors>
+where
+    R: Send + Sync + 'static,
+    V: Send + Sync + 'static,
+{
+    const WHOLE: &str = "a draft without mistakes is whole";
+    let mut graph = Graph::<R>::new(draft.name.as_str());
+    let mut handles: Vec<Option<Handle<V>>> = vec![None; draft.nodes.len()];
+    let order = order(&draft);
+    let mut nodes: Vec<_> = draft.nodes.into_iter().map(Some).collect();
+    let mut names = vec![Arc::from(""); nodes.len()];
+    for nth in order {
+        let mut node = nodes[nth as usize].take().expect("each node comes once");
+        let handle = |node: &u32| handles[*node as usize].expect("a node comes after its inputs");
+        let inputs = node.inputs.iter().map(handle).collect();
+        let optional = node.optional.iter().map(handle).map(Handle::optional).collect();
+        let references = node.references.nodes.iter().map(handle).collect();
+        let Op { plant, .. } = node.op.expect(WHOLE);
+        let params = Arc::new(node.params.take().expect(WHOLE));
+        let handle = plant(&mut graph, node.name.clone(), (inputs, optional, references), params);
+        // Blame names who has made the plan, not the op's registration.
+        graph.nodes.last_mut().expect("one was added").site = site;
+        node.set_terms(graph.node(handle));
+        handles[nth as usize] = Some(handle);
+        names[nth as usize] = node.name;
+    }
+    let outputs: Vec<Handle<V>> =
+        draft.outputs.iter().map(|node| handles[*node as usize].expect("each node was added")).collect();
+    Ok(JsonPlan {
+        plan: graph.plan(outputs)?,
+        outputs: draft.outputs.iter().map(|node| names[*node as usize].clone()).collect(),
+        warnings,
+        deadline: draft.deadline,
+        sample_request: draft.sample_request,
+    })
+}
+
+/// Each node after all that it depends on, and otherwise as in the text.
+fn order<R, V>(draft: &Draft<'_, R, V>) -> Vec<u32> {
+    enum Step {
+        Visit(u32),
+        Add(u32),
+    }
+    let mut order = Vec::with_capacity(draft.nodes.len());
+    let mut is_visited = vec![false; draft.nodes.len()];
+    // Not by recursion: a chain can be as long as the plan.
+    let mut stack = Vec::new();
+    for node in 0..draft.nodes.len() as u32 {
+        stack.push(Step::Visit(node));
+        while let Some(step) = stack.pop() {
+            match step {
+                Step::Add(node) => order.push(node),
+                Step::Visit(node) if std::mem::replace(&mut is_visited[node as usize], true) => {}
+                Step::Visit(node) => {
+                    stack.push(Step::Add(node));
+                    stack.extend(draft.nodes[node as usize].edges().rev().map(Step::Visit));
+                }
+            }
+        }
+    }
+    order
+}
