@@ -154,7 +154,7 @@ pub(crate) struct Action<R, M: Reach> {
 }
 
 /// Fills the slot of the node whose turn it is.
-type Fallback = Box<dyn Fn(Turn<'_>)>;
+pub(crate) type Fallback = Box<dyn Fn(Turn<'_>)>;
 
 type Predicate<R> = Box<dyn Fn(Cx<'_, R>) -> bool>;
 

@@ -29,8 +29,8 @@ struct State {
     post: Post,
     /// Whom to wake when something comes in.
     waker: Option<Waker>,
-    /// He has been woken since he last looked.
-    is_woken: bool,
+    /// He need not be woken: he has been, or is looking.
+    is_awake: bool,
 }
 
 /// What has come in.
@@ -46,6 +46,8 @@ pub(crate) struct Post {
     pub(crate) ended: Vec<(u32, Called)>,
     /// Nodes that their pool will never run.
     pub(crate) refused: Vec<u32>,
+    /// Others have counted something that the run has to look at.
+    is_nudged: bool,
 }
 
 impl Post {
@@ -55,16 +57,18 @@ impl Post {
             && self.granted.is_empty()
             && self.ended.is_empty()
             && self.refused.is_empty()
+            && !self.is_nudged
     }
 
     /// Empties it, and keeps its room.
     pub(crate) fn clear(&mut self) {
-        let Self { woken, ready, granted, ended, refused } = self;
+        let Self { woken, ready, granted, ended, refused, is_nudged } = self;
         woken.clear();
         ready.clear();
         granted.clear();
         ended.clear();
         refused.clear();
+        *is_nudged = false;
     }
 }
 
@@ -72,7 +76,7 @@ impl Inbox {
     /// Opens it for a run.
     pub(crate) fn open(&self, run: RunNumber) {
         let mut state = self.lock();
-        (state.run, state.is_woken) = (run, false);
+        (state.run, state.is_awake) = (run, false);
         // Wake-ups of the run before.
         state.post.woken.clear();
     }
@@ -87,28 +91,33 @@ impl Inbox {
         drop(waker);
     }
 
-    /// Takes what has come in, into an empty `post`; `waker` is called when more does.
-    pub(crate) fn take(&self, post: &mut Post, waker: &Waker) {
+    /// The run looks, and need not be woken until it [rests](Inbox::rest). From then on `waker` is.
+    pub(crate) fn look(&self, waker: &Waker) {
         let mut state = self.lock();
-        mem::swap(&mut state.post, post);
-        state.is_woken = false;
+        state.is_awake = true;
         if state.waker.as_ref().is_some_and(|kept| kept.will_wake(waker)) {
             return;
         }
         // A waker is foreign code, its clone and its drop too: no lock is held meanwhile.
-        state.is_woken = true;
         drop(state);
         let waker = waker.clone();
-        let mut state = self.lock();
-        let before = state.waker.replace(waker);
-        let missed = !state.post.is_empty();
-        state.is_woken = missed;
-        let waker = if missed { state.waker.clone() } else { None };
-        drop(state);
+        let before = self.lock().waker.replace(waker);
         drop(before);
-        if let Some(waker) = waker {
-            waker.wake();
-        }
+    }
+
+    /// Takes what has come in, into an empty `post`. Gives whether there is anything.
+    pub(crate) fn take(&self, post: &mut Post) -> bool {
+        let mut state = self.lock();
+        mem::swap(&mut state.post, post);
+        drop(state);
+        !post.is_empty()
+    }
+
+    /// The run has nothing more to do, and is to be woken. Gives false if something has come in: it is to look again.
+    pub(crate) fn rest(&self) -> bool {
+        let mut state = self.lock();
+        state.is_awake = !state.post.is_empty();
+        !state.is_awake
     }
 
     /// Puts something in, and wakes the run.
@@ -120,7 +129,7 @@ impl Inbox {
 
     /// Wakes the run, unless it has been.
     fn wake(&self, mut state: MutexGuard<'_, State>) {
-        if mem::replace(&mut state.is_woken, true) {
+        if mem::replace(&mut state.is_awake, true) {
             return;
         }
         // It is called with no lock held, and put back: a clone would cost more.
@@ -137,7 +146,7 @@ impl Inbox {
 
     /// Wakes the run, so that it looks at what others have counted.
     pub(crate) fn nudge(&self) {
-        self.put(|_| ());
+        self.put(|post| post.is_nudged = true);
     }
 
     /// Tells a node that it has a place in its class, unless its run is over.

@@ -7,7 +7,7 @@ use ebbtide_lifecycle::blame::Origin;
 use crate::{
     class::Class,
     error::{Code, PlanError},
-    graph::{Action, Condition, Draft, Kind, OnTimeout},
+    graph::{Action, Condition, Draft, Fallback, Kind, OnTimeout},
     inputs::{Edge, Inputs},
     op::Op,
     reach::{Reach, Threads},
@@ -154,8 +154,12 @@ pub(crate) struct Compiled<R, M: Reach> {
     pub(crate) one_thread: bool,
 }
 
-/// What the nodes of a plan do.
-pub(crate) struct Actions<R, M: Reach>(Box<[Action<R, M>]>);
+/// What the nodes of a plan do. What every run needs lies apart from what few nodes have.
+pub(crate) struct Actions<R, M: Reach> {
+    ops: Box<[Box<dyn Op<R, M>>]>,
+    conditions: Box<[Vec<Condition<R>>]>,
+    fallbacks: Box<[Option<Fallback>]>,
+}
 
 // SAFETY: a graph for `Threads` takes only ops, conditions and fallbacks that are `Send` and `Sync`, by the bounds of
 // the functions that add them, and the request is shared by all.
@@ -164,21 +168,31 @@ unsafe impl<R: Send + Sync> Send for Actions<R, Threads> {}
 unsafe impl<R: Send + Sync> Sync for Actions<R, Threads> {}
 
 impl<R, M: Reach> Actions<R, M> {
+    fn new(actions: Vec<Action<R, M>>) -> Self {
+        let (mut ops, mut conditions, mut fallbacks) = (Vec::new(), Vec::new(), Vec::new());
+        for action in actions {
+            ops.push(action.op);
+            conditions.push(action.conditions);
+            fallbacks.push(action.fallback);
+        }
+        Self { ops: ops.into(), conditions: conditions.into(), fallbacks: fallbacks.into() }
+    }
+
     #[inline]
     pub(crate) fn op(&self, node: u32) -> &dyn Op<R, M> {
-        &*self.0[node as usize].op
+        &*self.ops[node as usize]
     }
 
     pub(crate) fn conditions(&self, node: u32) -> &[Condition<R>] {
-        &self.0[node as usize].conditions
+        &self.conditions[node as usize]
     }
 
     pub(crate) fn fallback(&self, node: u32) -> Option<&dyn Fn(Turn<'_>)> {
-        self.0[node as usize].fallback.as_deref()
+        self.fallbacks[node as usize].as_deref()
     }
 
     pub(crate) fn slots(&self) -> impl Iterator<Item = &'static SlotKind> {
-        self.0.iter().map(|action| action.op.slot())
+        self.ops.iter().map(|op| op.slot())
     }
 }
 
@@ -242,7 +256,7 @@ impl<R, M: Reach> Compiled<R, M> {
             name,
             nodes: nodes.into(),
             traits: traits.into(),
-            actions: Actions(actions.into()),
+            actions: Actions::new(actions),
             starts,
             successors: successors.into(),
             inputs,

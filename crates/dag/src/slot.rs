@@ -15,7 +15,7 @@ use std::{
     cell::UnsafeCell,
     fmt,
     marker::PhantomData,
-    mem,
+    mem::{self, MaybeUninit},
     ptr::NonNull,
     sync::{
         Arc,
@@ -36,31 +36,74 @@ pub(crate) enum Value<T> {
     Shared(Arc<T>),
 }
 
-/// Makes and clears slots of one type.
+/// Room for a value in the slot itself, so that what is small lies beside what is to be known of it. What is larger has
+/// a box, and its pointer is here.
+type Room = UnsafeCell<MaybeUninit<[u64; 4]>>;
+
+/// Whether a value of this type fits into a slot.
+const fn fits<T>() -> bool {
+    size_of::<UnsafeCell<Value<T>>>() <= size_of::<Room>()
+        && align_of::<UnsafeCell<Value<T>>>() <= align_of::<Room>()
+}
+
+/// What is in a room.
+///
+/// # Safety
+/// A [`SlotKind`] of this type has furnished it.
+#[inline]
+unsafe fn value_in<T>(room: &Room) -> &UnsafeCell<Value<T>> {
+    if fits::<T>() {
+        // SAFETY: by the caller's word the value is in the room, which is aligned for it and changed through cells only.
+        unsafe { &*room.get().cast() }
+    } else {
+        // SAFETY: by the caller's word the room holds the pointer to a box.
+        let boxed = unsafe { *room.get().cast::<NonNull<UnsafeCell<Value<T>>>>() };
+        // SAFETY: the box lives as long as the room is furnished.
+        unsafe { boxed.as_ref() }
+    }
+}
+
+/// Furnishes, clears and empties rooms for values of one type.
 pub(crate) struct SlotKind {
-    new: fn() -> NonNull<()>,
-    /// Drops what is in the slot. The caller has it to himself.
-    clear: unsafe fn(NonNull<()>),
-    free: unsafe fn(NonNull<()>),
+    /// Puts an empty value into a room that has nothing in it.
+    furnish: fn(&Room),
+    /// Drops what the value holds. The caller has the room to himself.
+    clear: unsafe fn(&Room),
+    /// Takes away what `furnish` has put there.
+    free: unsafe fn(&Room),
 }
 
 impl SlotKind {
     pub(crate) const fn of<T>() -> &'static Self {
         const {
             &Self {
-                new: || {
-                    let slot = Box::new(UnsafeCell::new(Value::<T>::Empty));
-                    NonNull::from(Box::leak(slot)).cast()
+                furnish: |room| {
+                    let value = UnsafeCell::new(Value::<T>::Empty);
+                    if fits::<T>() {
+                        // SAFETY: it fits, and nothing is there yet that would have to be dropped.
+                        unsafe { room.get().cast::<UnsafeCell<Value<T>>>().write(value) };
+                    } else {
+                        let boxed = NonNull::from(Box::leak(Box::new(value)));
+                        // SAFETY: a pointer fits.
+                        unsafe { room.get().cast::<NonNull<UnsafeCell<Value<T>>>>().write(boxed) };
+                    }
                 },
-                clear: |slot| {
-                    // SAFETY: by the caller's word the slot is of this kind, and his alone.
-                    let value = unsafe { slot.cast::<UnsafeCell<Value<T>>>().as_mut() }.get_mut();
-                    let value = mem::replace(value, Value::Empty);
-                    drop(contain(|| drop(value)));
+                clear: |room| {
+                    // SAFETY: by the caller's word the room is of this kind.
+                    let value = unsafe { value_in::<T>(room) };
+                    // SAFETY: by the caller's word it is his alone.
+                    if let Some(input) = unsafe { empty(value) } {
+                        drop(contain(|| drop(input)));
+                    }
                 },
-                free: |slot| {
-                    // SAFETY: by the caller's word the slot is of this kind, and nobody else has it any more.
-                    drop(unsafe { Box::from_raw(slot.cast::<UnsafeCell<Value<T>>>().as_ptr()) });
+                free: |room| {
+                    // What fits is empty, and an empty value needs no drop.
+                    if !fits::<T>() {
+                        // SAFETY: by the caller's word the room is of this kind, so the pointer is there.
+                        let boxed = unsafe { room.get().cast::<NonNull<UnsafeCell<Value<T>>>>().read() };
+                        // SAFETY: it came from a box, and by the caller's word nobody uses it any more.
+                        drop(unsafe { Box::from_raw(boxed.as_ptr()) });
+                    }
                 },
             }
         }
@@ -98,8 +141,8 @@ pub(crate) struct Slots {
 
 /// The slot of one node, and all that is to be known of it, side by side.
 struct Slot {
-    /// Made by `kind`.
-    value: NonNull<()>,
+    /// Furnished by `kind`.
+    room: Room,
     consumers: Consumers,
     /// How many consumers it still has.
     left: AtomicU32,
@@ -126,11 +169,10 @@ impl Slots {
         consumers: &[Consumers],
         one_thread: bool,
     ) -> Self {
-        let slot = |(kind, consumers): (&'static SlotKind, &Consumers)| Slot {
-            value: (kind.new)(),
-            consumers: *consumers,
-            left: AtomicU32::new(0),
-            kind,
+        let slot = |(kind, consumers): (&'static SlotKind, &Consumers)| {
+            let room = UnsafeCell::new(MaybeUninit::uninit());
+            (kind.furnish)(&room);
+            Slot { room, consumers: *consumers, left: AtomicU32::new(0), kind }
         };
         Self { slots: kinds.zip(consumers).map(slot).collect(), one_thread }
     }
@@ -146,7 +188,7 @@ impl Slots {
     pub(crate) fn clear(&mut self) {
         for slot in &self.slots {
             // SAFETY: it is the kind that made it, and `&mut` says that nobody else touches it.
-            unsafe { (slot.kind.clear)(slot.value) };
+            unsafe { (slot.kind.clear)(&slot.room) };
         }
     }
 
@@ -171,7 +213,7 @@ impl<'a> Turn<'a> {
     fn slot<T>(&self, place: Place<T>) -> (&'a Slot, &'a UnsafeCell<Value<T>>) {
         let slot = &self.0.slots[place.node as usize];
         // SAFETY: whoever made the place has promised that the slot is of this type.
-        (slot, unsafe { slot.value.cast().as_ref() })
+        (slot, unsafe { value_in(&slot.room) })
     }
 
     /// Fills the slot of the node with its output. If nobody wants it, it is dropped.
@@ -267,7 +309,7 @@ impl Slot {
 /// # Safety
 /// Nobody else touches it.
 #[inline]
-unsafe fn empty<T>(value: &UnsafeCell<Value<T>>) -> Option<Input<'static, T>> {
+unsafe fn empty<'a, T>(value: &UnsafeCell<Value<T>>) -> Option<Input<'a, T>> {
     // SAFETY: by the caller's word.
     match mem::replace(unsafe { &mut *value.get() }, Value::Empty) {
         Value::Own(output) => Some(Input::own(output)),
@@ -281,7 +323,7 @@ impl Drop for Slots {
         self.clear();
         for slot in &self.slots {
             // SAFETY: it is the kind that made it, and nobody has it any more.
-            unsafe { (slot.kind.free)(slot.value) };
+            unsafe { (slot.kind.free)(&slot.room) };
         }
     }
 }

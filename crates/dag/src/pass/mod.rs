@@ -38,8 +38,12 @@ use crate::{
     slot::Turn,
 };
 
-/// How many nodes begin in one pass at most: then others on the same executor have their turn.
-const NODES_PER_PASS_MAX: usize = 512;
+/// How many nodes begin in one poll at most: then others on the same executor have their turn.
+const NODES_PER_POLL_MAX: usize = 512;
+
+/// How often a poll looks again for nodes that were woken in it: one that yields lets the others of its run go first,
+/// and now and then those of the executor.
+const PASSES_PER_POLL_MAX: usize = 8;
 
 /// Why a node has not ended well.
 #[derive(Debug)]
@@ -73,6 +77,10 @@ pub(crate) struct Going<R, T: Timer + Clone, M: Reach> {
     token: Option<(Wait<Triggered>, Arc<NodeWaker>, Waker)>,
     /// The token is to be looked at.
     asks_token: bool,
+    /// How many nodes may begin in this poll.
+    may_begin: usize,
+    /// When the last node ended, in a traced run, while nothing else has been done since.
+    last_end: Option<Instant>,
     /// An alarm is set that looks at nodes on the pool.
     watches: bool,
 }
@@ -111,6 +119,8 @@ impl<R, T: Timer + Clone, M: Reach> Going<R, T, M> {
             verdict: None,
             faults: Vec::new(),
             asks_token: token.is_some(),
+            may_begin: 0,
+            last_end: None,
             token,
             watches: false,
         }
@@ -126,15 +136,22 @@ impl<R, T: Timer + Clone, M: Reach> Going<R, T, M> {
 
     /// Goes on until the run has ended.
     pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        let memory = self.memory();
-        memory.core.inbox.take(&mut memory.post, cx.waker());
-        self.take_in();
-        self.begin_ready();
-        self.end_pass();
+        self.core().inbox.look(cx.waker());
+        (self.may_begin, self.last_end) = (NODES_PER_POLL_MAX, None);
+        for _ in 0..PASSES_PER_POLL_MAX {
+            let memory = self.memory();
+            if !memory.core.inbox.take(&mut memory.post) && memory.ready.is_empty() && !self.asks_token {
+                break;
+            }
+            self.take_in();
+            self.begin_ready();
+            self.bring_to_pool();
+        }
+        self.set_alarms();
         if self.has_ended() {
             return Poll::Ready(());
         }
-        if !self.memory().ready.is_empty() {
+        if !self.memory().ready.is_empty() || !self.core().inbox.rest() {
             cx.waker().wake_by_ref();
         }
         Poll::Pending
@@ -151,9 +168,6 @@ impl<R, T: Timer + Clone, M: Reach> Going<R, T, M> {
 
     /// Sees to what has come in.
     fn take_in(&mut self) {
-        if self.memory().post.is_empty() && !self.asks_token {
-            return;
-        }
         let mut post = mem::take(&mut self.memory().post);
         for (node, called) in post.ended.drain(..) {
             self.returns_from_pool(node, called);
@@ -178,6 +192,7 @@ impl<R, T: Timer + Clone, M: Reach> Going<R, T, M> {
                 _ => {}
             }
         }
+        post.clear();
         self.memory().post = post;
         if mem::take(&mut self.asks_token) {
             self.look_at_token();
@@ -196,8 +211,10 @@ impl<R, T: Timer + Clone, M: Reach> Going<R, T, M> {
 
     /// Begins what is ready, the last first.
     fn begin_ready(&mut self) {
-        for _ in 0..NODES_PER_PASS_MAX {
-            let Some(node) = self.memory().ready.pop() else { return };
+        while self.may_begin > 0
+            && let Some(node) = self.memory().ready.pop()
+        {
+            self.may_begin -= 1;
             self.begin(node);
         }
     }
@@ -319,9 +336,10 @@ impl<R, T: Timer + Clone, M: Reach> Going<R, T, M> {
 
     #[inline]
     fn call(&mut self, node: u32) {
+        let last_end = self.last_end.take();
         let core = self.core();
         core.set(node, state::RUNNING);
-        core.begins(node, || self.works.timer.now());
+        core.begins(node, || last_end.unwrap_or_else(|| self.works.timer.now()));
         let call = Call {
             // SAFETY: this alone runs the node, whose inputs have ended; those that depend on it are told after it was
             // stored.
@@ -336,6 +354,7 @@ impl<R, T: Timer + Clone, M: Reach> Going<R, T, M> {
 
     #[inline]
     fn start_task(&mut self, node: u32) {
+        self.last_end = None;
         let (works, again) = (&self.works, self.is_tried_again(node));
         let memory = self.memory.as_mut().expect("there until the run has ended");
         memory.core.set(node, state::RUNNING);
@@ -366,6 +385,7 @@ impl<R, T: Timer + Clone, M: Reach> Going<R, T, M> {
 
     /// Polls an async node that runs.
     fn poll_task(&mut self, node: u32) {
+        self.last_end = None;
         let memory = self.memory.as_mut().expect("there until the run has ended");
         let waker = memory.take_waker(node);
         let task = memory.tasks.0[node as usize].as_mut().expect("an async node has a task");

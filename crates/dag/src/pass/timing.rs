@@ -87,14 +87,17 @@ impl<R, T: Timer + Clone, M: Reach> Going<R, T, M> {
         }
     }
 
-    /// Brings nodes to the pool, and sees to it that the run is woken in time.
-    pub(super) fn end_pass(&mut self) {
-        let works = self.works.clone();
+    /// Brings CPU nodes that have become ready to the pool.
+    pub(super) fn bring_to_pool(&mut self) {
         let memory = self.memory.as_mut().expect("there until the run has ended");
         if !memory.for_pool.is_empty() {
-            let pool = works.pool.as_ref().expect("an engine with CPU nodes has a pool");
+            let pool = self.works.pool.as_ref().expect("an engine with CPU nodes has a pool");
             pool.bring(&memory.core, &mut memory.for_pool);
         }
+    }
+
+    /// Sees to it that the run is woken in time.
+    pub(super) fn set_alarms(&mut self) {
         if self.has_ended() {
             return;
         }
@@ -104,7 +107,9 @@ impl<R, T: Timer + Clone, M: Reach> Going<R, T, M> {
             let now = self.works.timer.now();
             let mut to_be_timed = mem::take(&mut self.memory().to_be_timed);
             for node in to_be_timed.drain(..) {
-                if let Some(at) = now.checked_add(self.timeout_of(node)) {
+                // It may have ended meanwhile, or be paused.
+                let may_end = matches!(self.core().state(node), state::RUNNING | state::PAUSED);
+                if may_end && let Some(at) = now.checked_add(self.timeout_of(node)) {
                     self.memory().alarms.push(Reverse(Alarm { at, node, what: What::Timeout }));
                 }
             }
