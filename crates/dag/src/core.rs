@@ -94,6 +94,10 @@ pub(crate) struct Core<R, M: Reach> {
     site: &'static Location<'static>,
     /// Nodes on the pool say when they have begun.
     pub(crate) watches: bool,
+    /// The run may end, or go on, without a node that is under way.
+    pub(crate) may_give_up: bool,
+    /// Nodes without a timeout of their own have no time at all.
+    pub(crate) has_no_time: bool,
 }
 
 /// Counts a node that goes on after its run. Dropping it counts it out.
@@ -123,6 +127,8 @@ impl<R, M: Reach> Core<R, M> {
             start: now,
             site: Location::caller(),
             watches: false,
+            may_give_up: false,
+            has_no_time: false,
             plan,
         }
     }
@@ -144,6 +150,9 @@ impl<R, M: Reach> Core<R, M> {
         self.attempts.iter_mut().for_each(|attempts| *attempts.get_mut() = 0);
         (self.start, self.site) = (start, options.site);
         self.watches = watches || traced;
+        let has_end = self.terms().deadline.instant().is_some();
+        self.may_give_up = watches || has_end || options.token.is_some();
+        self.has_no_time = options.node_timeout.is_some_and(|timeout| timeout.is_zero());
         self.trace = traced.then(|| Trace::new(len));
     }
 
@@ -195,6 +204,11 @@ impl<R, M: Reach> Core<R, M> {
     #[inline]
     pub(crate) fn claim(&self, node: u32) -> bool {
         self.exchange(node, state::RUNNING, state::STORING)
+    }
+
+    /// Gives a node's place in its class back, if it has one.
+    pub(crate) fn leave_class(&self, node: u32) {
+        self.plan.leave_class(node);
     }
 
     pub(crate) fn is_ending(&self) -> bool {

@@ -113,7 +113,7 @@ pub struct Engine<R, O: Inputs, T: Timer, M: Reach = Threads> {
 type Memories<R, T, M> = Vec<Box<Memory<R, T, M>>>;
 
 /// Makes what counts a node that goes on after its run, and keeps its place in its class.
-type MakeTicket<T> = fn(Admission<T>, Option<Place>) -> LateTicket;
+type MakeTicket<T> = fn(Option<Admission<T>>, Option<Place>) -> LateTicket;
 
 /// The engine, with the type of its outputs forgotten.
 pub(crate) struct Works<R, T: Timer, M: Reach> {
@@ -153,7 +153,9 @@ where
         let ticket: MakeTicket<T> = |admission, place| {
             Box::new(move |well| {
                 drop(place);
-                admission.settle(if well { Outcome::Late } else { Outcome::Failed });
+                if let Some(admission) = admission {
+                    admission.settle(if well { Outcome::Late } else { Outcome::Failed });
+                }
             })
         };
         self.engine(env, shop, Some(ticket))
@@ -307,7 +309,7 @@ impl<R, T: Timer + Clone, M: Reach> Works<R, T, M> {
     }
 
     fn new_memory(&self, now: Instant) -> Box<Memory<R, T, M>> {
-        let threads = self.pool.as_ref().map_or(0, |pool| pool.threads());
+        let threads = self.pool.as_ref().map_or(0, |pool| pool.threads().max(1));
         Box::new(Memory::new(&self.plan, now, threads))
     }
 
@@ -341,7 +343,7 @@ impl<R, T: Timer + Clone, M: Reach> Works<R, T, M> {
         }
     }
 
-    pub(crate) fn ticket(&self, admission: Admission<T>, place: Option<Place>) -> Option<LateTicket> {
+    pub(crate) fn ticket(&self, admission: Option<Admission<T>>, place: Option<Place>) -> Option<LateTicket> {
         self.ticket.map(|ticket| ticket(admission, place))
     }
 

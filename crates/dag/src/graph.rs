@@ -30,10 +30,19 @@ use crate::{
 };
 
 /// The output of a node of a [`Graph`]: what other nodes depend on.
+///
+/// Its type is that of the output, not one that the output could pass for:
+///
+/// ```compile_fail,E0308
+/// fn shrink(handle: ebbtide_dag::Handle<fn(&str)>) -> ebbtide_dag::Handle<fn(&'static str)> {
+///     handle
+/// }
+/// ```
 pub struct Handle<T> {
     graph: u64,
     node: u32,
-    output: PhantomData<fn() -> T>,
+    /// Invariant: a fallback is written through it.
+    output: PhantomData<fn(T) -> T>,
 }
 
 impl<T> Handle<T> {
@@ -367,7 +376,7 @@ impl<R, M: Reach> fmt::Debug for Graph<R, M> {
 pub struct NodeTerms<'g, R, T, M: Reach> {
     node: u32,
     draft: &'g mut Draft<R, M>,
-    output: PhantomData<fn() -> T>,
+    output: PhantomData<fn(T) -> T>,
 }
 
 impl<R, T, M: Reach> NodeTerms<'_, R, T, M> {

@@ -77,7 +77,9 @@ impl Inbox {
     pub(crate) fn open(&self, run: RunNumber) {
         let mut state = self.lock();
         (state.run, state.is_awake) = (run, false);
-        // Wake-ups of the run before.
+        // Wake-ups of the run before; nothing else was put in after that was closed.
+        let before = mem::take(&mut state.post);
+        state.post.woken = before.woken;
         state.post.woken.clear();
     }
 
@@ -120,11 +122,15 @@ impl Inbox {
         !state.is_awake
     }
 
-    /// Puts something in, and wakes the run.
-    pub(crate) fn put(&self, put: impl FnOnce(&mut Post)) {
+    /// Puts something in, and wakes the run. Gives false if that is over: then nothing is put in.
+    pub(crate) fn put(&self, put: impl FnOnce(&mut Post)) -> bool {
         let mut state = self.lock();
+        if state.run == 0 {
+            return false;
+        }
         put(&mut state.post);
         self.wake(state);
+        true
     }
 
     /// Wakes the run, unless it has been.

@@ -39,6 +39,8 @@ pub(crate) struct Memory<R, T: Timer, M: Reach> {
     pub(crate) for_pool: Vec<u32>,
     /// Async nodes that have begun to wait in this turn, and may do so only for a while.
     pub(crate) to_be_timed: Vec<u32>,
+    /// Which nodes have an alarm, or will have; there if any may be tried again.
+    pub(crate) timed: Box<[bool]>,
     pub(crate) alarms: BinaryHeap<Reverse<Alarm>>,
     sleep: Pin<Box<Option<T::Sleep>>>,
     sleep_waker: TaskWaker,
@@ -69,6 +71,7 @@ impl<R, T: Timer, M: Reach> Memory<R, T, M> {
     pub(crate) fn new(plan: &Arc<Compiled<R, M>>, now: Instant, threads: usize) -> Self {
         let core = Arc::new(Core::new(plan.clone(), now, threads));
         let tasks = (0..plan.nodes.len() as u32).map(|node| plan.actions.op(node).task()).collect();
+        let retries = if plan.nodes.iter().any(|info| info.retry.is_some()) { plan.nodes.len() } else { 0 };
         let sleep_waker = NodeWaker::new(&core.inbox, TIMER);
         Self {
             tasks: Tasks(tasks),
@@ -77,6 +80,7 @@ impl<R, T: Timer, M: Reach> Memory<R, T, M> {
             ready: Vec::new(),
             for_pool: Vec::new(),
             to_be_timed: Vec::new(),
+            timed: vec![false; retries].into(),
             alarms: BinaryHeap::new(),
             sleep: Box::pin(None),
             sleep_waker: (sleep_waker.clone(), sleep_waker.into()),
@@ -134,6 +138,7 @@ impl<R, T: Timer, M: Reach> Memory<R, T, M> {
         self.ready.clear();
         self.for_pool.clear();
         self.to_be_timed.clear();
+        self.timed.fill(false);
         self.alarms.clear();
         self.sleep.set(None);
         self.sleeps_until = None;

@@ -247,7 +247,8 @@ impl<R, M: Reach> Compiled<R, M> {
         for draft in drafts {
             let Draft { name, kind, site, action, timeout, on_timeout, retry, class, endpoints, .. } = draft;
             let has_conditions = !action.conditions.is_empty();
-            let is_plain = !has_conditions && retry.is_none() && class.is_none();
+            let has_no_time = timeout.is_some_and(|timeout| timeout.is_zero());
+            let is_plain = !has_conditions && retry.is_none() && class.is_none() && !has_no_time;
             traits.push(Traits { kind, has_conditions, is_plain, has_timeout: timeout.is_some() });
             nodes.push(Info { name, kind, site, timeout, on_timeout, retry, class, endpoints });
             actions.push(action);
@@ -289,6 +290,15 @@ impl<R, M: Reach> Compiled<R, M> {
     pub(crate) fn origin(&self, node: u32) -> Origin {
         let info = self.info(node);
         Origin::from(info.site).named(format!("{}/{}", self.name, info.name))
+    }
+
+    /// Gives a node's place in its class back, if it is of one.
+    pub(crate) fn leave_class(&self, node: u32) {
+        if !self.traits(node).is_plain
+            && let Some(class) = &self.info(node).class
+        {
+            class.leave();
+        }
     }
 
     /// Which nodes are an output, or an input of one, however far away.

@@ -29,7 +29,8 @@ use crate::{
 /// What a failed node means for the others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Policy {
-    /// Nothing further begins; what has begun goes on to its end, and then the run fails with the first error.
+    /// Nothing further begins; what has begun goes on to its end, or to the deadline, and then the run fails with the
+    /// first error.
     #[default]
     FailFast,
     /// All nodes are run that do not depend on it. The run goes well if all outputs are there.
@@ -77,7 +78,8 @@ impl Options {
 ///
 /// # Cancel safety
 /// Dropping it drops its async nodes. A CPU or blocking node that has begun goes on to its end, with what it owns, and
-/// is counted as late; those that have not begun never do.
+/// is counted as late; those that have not begun never do. What waits in the pool's line keeps the request until it is
+/// come across there.
 #[must_use = "a run does nothing unless awaited"]
 pub struct Run<R, O: Inputs, T: Timer + Clone, M: Reach = Threads> {
     works: Arc<Works<R, T, M>>,

@@ -14,6 +14,7 @@ use std::{
     time::Instant,
 };
 
+use ebbtide_lifecycle::contain;
 use ebbtide_offload::Pool;
 
 use crate::{
@@ -233,6 +234,10 @@ impl<R, M: Reach> Shift<R, M> {
                 run = 0;
             }
             run += 1;
+            // If the run gives up on this node, nothing else may be in its way.
+            if self.core().may_give_up && (self.ended > 0 || self.off_pool > 0) {
+                self.tell();
+            }
             self.run_node(node);
             if !self.for_run.is_empty() {
                 self.tell();
@@ -242,8 +247,12 @@ impl<R, M: Reach> Shift<R, M> {
 
     fn run_node(&mut self, node: u32) {
         let core = self.core.as_ref().expect("there until the job ends");
-        // Nothing begins when the deadline has come: the run is about to end, and takes the node back.
+        // Nothing begins when the deadline has come: the run is about to end.
         if core.deadline().instant().is_some_and(|at| (self.shop.now)() >= at) {
+            if core.exchange(node, state::QUEUED, state::CANCELLED) {
+                core.leave_class(node);
+                self.off_pool += 1;
+            }
             return;
         }
         if !core.exchange(node, state::QUEUED, state::RUNNING) {
@@ -251,6 +260,7 @@ impl<R, M: Reach> Shift<R, M> {
         }
         if core.is_ending() {
             if core.exchange(node, state::RUNNING, state::CANCELLED) {
+                core.leave_class(node);
                 self.off_pool += 1;
             } else {
                 core.late_ends(node, false);
@@ -274,14 +284,12 @@ impl<R, M: Reach> Shift<R, M> {
         let is_late = match called {
             Called::Stored if traits.is_plain => return self.goes_on(node),
             Called::Late => true,
-            Called::Stored => {
-                core.inbox.put(|post| post.ended.push((node, Called::Stored)));
-                false
-            }
-            bad => {
-                let claimed = core.claim(node);
+            ended => {
+                let claimed = well || core.claim(node);
                 if claimed {
-                    core.inbox.put(|post| post.ended.push((node, bad)));
+                    Self::tell_end(core, node, ended);
+                } else {
+                    drop(contain(|| drop(ended)));
                 }
                 !claimed
             }
@@ -295,6 +303,16 @@ impl<R, M: Reach> Shift<R, M> {
         }
     }
 
+    /// Leaves it to the run to see to the end of a node. If that is over, the node lets go of its class itself.
+    fn tell_end(core: &Core<R, M>, node: u32, called: Called) {
+        let mut called = Some(called);
+        let is_told = core.inbox.put(|post| post.ended.extend(called.take().map(|called| (node, called))));
+        if !is_told {
+            core.leave_class(node);
+            drop(contain(|| drop(called)));
+        }
+    }
+
     /// A node has ended well: those that it makes ready are next.
     #[inline]
     fn goes_on(&mut self, node: u32) {
@@ -305,7 +323,7 @@ impl<R, M: Reach> Shift<R, M> {
         self.ended += 1;
         core.tell_successors(node, None, |next| {
             let traits = core.plan.traits(next);
-            let here = traits.kind == Kind::Cpu && traits.is_plain && stack.is_some();
+            let here = traits.kind == Kind::Cpu && traits.is_plain && !core.has_no_time && stack.is_some();
             if here && core.spoiler(next).is_none() { ready.push(next) } else { for_run.push(next) }
         });
         match ready.len() {

@@ -53,7 +53,7 @@ const fn fits<T>() -> bool {
 #[inline]
 unsafe fn value_in<T>(room: &Room) -> &UnsafeCell<Value<T>> {
     if fits::<T>() {
-        // SAFETY: by the caller's word the value is in the room, which is aligned for it and changed through cells only.
+        // SAFETY: by the caller's word the value is in the room, which is aligned for it.
         unsafe { &*room.get().cast() }
     } else {
         // SAFETY: by the caller's word the room holds the pointer to a box.
@@ -113,7 +113,7 @@ impl SlotKind {
 /// A place of a node's output in every run, with the type that its slot has.
 pub(crate) struct Place<T> {
     pub(crate) node: u32,
-    output: PhantomData<fn() -> T>,
+    output: PhantomData<fn(T) -> T>,
 }
 
 impl<T> Place<T> {

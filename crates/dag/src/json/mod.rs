@@ -68,7 +68,7 @@
 //! | `params` | what the op is told |
 //! | `timeout_ms` | how long it may take |
 //! | `class` | the name of a [class](Registry::class) whose limit holds for it |
-//! | `retry` | `attempts`, the first included; `backoff_ms`, the wait before the second, none if not given, and twice as long each time up to `max_backoff_ms`, or the same each time |
+//! | `retry` | `attempts`, the first included; `backoff_ms` before the second, doubled up to `max_backoff_ms` |
 //!
 //! A parameter that names a node is an edge like an input: the op runs after it, and has its output by
 //! [the parameter's name](Call::node).

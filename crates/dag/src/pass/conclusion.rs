@@ -2,10 +2,12 @@
 
 use std::{mem, sync::Arc};
 
-use ebbtide_lifecycle::{Outcome, Reason, time::Timer};
+use ebbtide_lifecycle::{Outcome, Reason, contain, time::Timer};
 
 use super::{Fault, Going};
-use crate::{core::state, error::RunError, reach::Reach, report::Report, run::Policy, slot::Turn};
+use crate::{
+    core::state, error::RunError, inbox::Post, reach::Reach, report::Report, run::Policy, slot::Turn,
+};
 
 impl<R, T: Timer + Clone, M: Reach> Going<R, T, M> {
     /// The run has ended: gives its outputs, or why there are none.
@@ -76,32 +78,30 @@ impl<R, T: Timer + Clone, M: Reach> Going<R, T, M> {
         }
     }
 
-    /// Lets go of everything.
-    pub(super) fn leave(&mut self, outcome: Outcome) {
+    /// Lets go of everything. What is dropped here is the user's, and may panic.
+    fn leave(&mut self, outcome: Outcome) {
         let Some(mut memory) = self.memory.take() else { return };
         self.works.ends(self.live);
         self.token = None;
         memory.clear();
         memory.core.inbox.close(&mut memory.post);
-        // Places that were granted, and that nobody has taken.
-        for node in memory.post.granted.drain(..) {
-            if let Some(class) = &self.works.plan.info(node).class {
-                class.leave();
-            }
-        }
+        self.give_places_back(&mut memory.post);
         if self.waits_for > 0 {
             for class in self.works.plan.nodes.iter().filter_map(|info| info.class.as_ref()) {
                 class.forget(&memory.core.inbox);
             }
         }
-        memory.post.clear();
+        let is_clean = outcome == Outcome::Completed && self.faults.is_empty();
+        for fault in self.faults.drain(..) {
+            drop(contain(|| drop(fault)));
+        }
         // If a thread of the pool still has it, because a node goes on there or has just ended, it goes with that.
         if let Some(core) = Arc::get_mut(&mut memory.core) {
-            if outcome != Outcome::Completed {
+            if !is_clean {
                 // What no consumer has taken.
                 core.slots.clear();
             }
-            core.forget();
+            drop(contain(|| core.forget()));
             self.works.keep(memory);
         } else {
             drop(memory);
@@ -109,5 +109,17 @@ impl<R, T: Timer + Clone, M: Reach> Going<R, T, M> {
         if let Some(admission) = self.admission.take() {
             admission.settle(outcome);
         }
+    }
+
+    /// Gives back the places of nodes that got them, or had them until they ended, and that nobody has seen to.
+    fn give_places_back(&self, post: &mut Post) {
+        for node in post.granted.drain(..) {
+            self.works.plan.leave_class(node);
+        }
+        for (node, called) in post.ended.drain(..) {
+            self.works.plan.leave_class(node);
+            drop(contain(|| drop(called)));
+        }
+        post.clear();
     }
 }

@@ -84,7 +84,8 @@ impl<R, T: Timer + Clone, M: Reach> Going<R, T, M> {
             if let Some(at) = self.works.timer.now().checked_add(pause) {
                 self.memory().alarms.push(Reverse(Alarm { at, node, what: What::Retry }));
             }
-            return;
+            self.time(node);
+            return drop(contain(|| drop(fault)));
         }
         self.let_go(node);
         self.fails_for_good(node, fault);

@@ -43,7 +43,9 @@ impl<R, T: Timer + Clone, M: Reach> Going<R, T, M> {
     pub(super) fn give_up_on_pool(&mut self, node: u32, to: u8) -> bool {
         let (works, core) = (&self.works, self.core());
         let given_up = core.give_up(node, to, || {
-            let admission = self.admission.as_ref()?.fork(&works.plan.origin(node)).ok()?;
+            // A stop that has given up counts nothing more; the place in the class is kept all the same.
+            let fork = self.admission.as_ref().map(|run| run.fork(&works.plan.origin(node)));
+            let admission = fork.and_then(Result::ok);
             works.ticket(admission, works.plan.info(node).class.clone().map(Place))
         });
         if given_up {
@@ -61,6 +63,8 @@ impl<R, T: Timer + Clone, M: Reach> Going<R, T, M> {
                 state::WAITING | state::IN_LINE | state::PAUSED | state::QUEUED => {
                     not_started.push(info.name.clone());
                 }
+                // The pool has found that the deadline had come.
+                state::CANCELLED => not_started.push(info.name.clone()),
                 state::RUNNING | state::STORING => running.push(info.name.clone()),
                 _ => {}
             }
@@ -71,7 +75,11 @@ impl<R, T: Timer + Clone, M: Reach> Going<R, T, M> {
     /// The run ends because of `verdict`: nothing further begins, and what is under way is given up on.
     pub(super) fn give_up(&mut self, verdict: RunError) {
         let cancels = matches!(verdict, RunError::Cancelled { .. });
-        self.verdict.get_or_insert(verdict);
+        self.has_given_up = true;
+        // The first error wins.
+        if !self.must_fail() {
+            self.verdict.get_or_insert(verdict);
+        }
         self.end_early();
         for node in 0..self.works.plan.nodes.len() as u32 {
             if self.core().state(node) != state::RUNNING {

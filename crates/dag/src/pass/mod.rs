@@ -77,6 +77,10 @@ pub(crate) struct Going<R, T: Timer + Clone, M: Reach> {
     token: Option<(Wait<Triggered>, Arc<NodeWaker>, Waker)>,
     /// The token is to be looked at.
     asks_token: bool,
+    /// The time is to be looked at.
+    asks_time: bool,
+    /// What was under way has been given up on.
+    has_given_up: bool,
     /// How many nodes may begin in this poll.
     may_begin: usize,
     /// When the last node ended, in a traced run, while nothing else has been done since.
@@ -119,6 +123,8 @@ impl<R, T: Timer + Clone, M: Reach> Going<R, T, M> {
             verdict: None,
             faults: Vec::new(),
             asks_token: token.is_some(),
+            asks_time: false,
+            has_given_up: false,
             may_begin: 0,
             last_end: None,
             token,
@@ -140,18 +146,23 @@ impl<R, T: Timer + Clone, M: Reach> Going<R, T, M> {
         (self.may_begin, self.last_end) = (NODES_PER_POLL_MAX, None);
         for _ in 0..PASSES_PER_POLL_MAX {
             let memory = self.memory();
-            if !memory.core.inbox.take(&mut memory.post) && memory.ready.is_empty() && !self.asks_token {
-                break;
+            let is_idle = !memory.core.inbox.take(&mut memory.post) && memory.ready.is_empty();
+            if is_idle && !self.asks_token && !self.asks_time {
+                self.asks_time = self.set_alarms();
+                if !self.asks_time {
+                    break;
+                }
             }
             self.take_in();
             self.begin_ready();
             self.bring_to_pool();
         }
-        self.set_alarms();
         if self.has_ended() {
             return Poll::Ready(());
         }
-        if !self.memory().ready.is_empty() || !self.core().inbox.rest() {
+        // In case the passes have run out before there was nothing to do.
+        self.asks_time |= self.set_alarms();
+        if self.asks_time || !self.memory().ready.is_empty() || !self.core().inbox.rest() {
             cx.waker().wake_by_ref();
         }
         Poll::Pending
@@ -175,17 +186,19 @@ impl<R, T: Timer + Clone, M: Reach> Going<R, T, M> {
         for node in post.refused.drain(..) {
             if self.core().exchange(node, state::QUEUED, state::STORING) {
                 self.core().change_on_pool(-1);
-                self.fails(node, Fault::NotRun);
+                self.core().leave_class(node);
+                // It was not called, so its inputs are where they were.
+                self.turn_of(node, |op, turn| op.release_inputs(turn));
+                self.fails_for_good(node, Fault::NotRun);
             }
         }
         for node in post.granted.drain(..) {
             self.granted(node);
         }
         self.memory().ready.append(&mut post.ready);
-        let mut is_time = false;
         for node in post.woken.drain(..) {
             match node {
-                TIMER => is_time |= self.memory().poll_sleep(),
+                TIMER => self.asks_time |= self.memory().poll_sleep(),
                 TOKEN => self.asks_token = true,
                 // It may be a wake-up that comes too late, of another run even.
                 node if self.core().state(node) == state::RUNNING => self.poll_task(node),
@@ -197,7 +210,7 @@ impl<R, T: Timer + Clone, M: Reach> Going<R, T, M> {
         if mem::take(&mut self.asks_token) {
             self.look_at_token();
         }
-        if is_time {
+        if mem::take(&mut self.asks_time) {
             self.look_at_time();
         }
     }
@@ -236,7 +249,8 @@ impl<R, T: Timer + Clone, M: Reach> Going<R, T, M> {
         if traits.is_plain {
             return self.start(node);
         }
-        if traits.has_conditions {
+        // Who is tried again has had its conditions looked at.
+        if traits.has_conditions && !(self.is_tried_again(node) && self.core().attempts(node) > 0) {
             match self.conditions_hold(node) {
                 Ok(true) => {}
                 Ok(false) => return self.skip(node, node, false),
@@ -320,7 +334,10 @@ impl<R, T: Timer + Clone, M: Reach> Going<R, T, M> {
         match traits.kind {
             Kind::Inline => self.call(node),
             Kind::Async => self.start_task(node),
-            Kind::Cpu => self.memory().for_pool.push(node),
+            Kind::Cpu => {
+                self.core().set(node, state::WAITING);
+                self.memory().for_pool.push(node);
+            }
             Kind::Blocking => {
                 let pool = self.works.pool.as_ref().expect("an engine with blocking nodes has a pool");
                 pool.bring_blocking(self.core(), node);
@@ -375,10 +392,7 @@ impl<R, T: Timer + Clone, M: Reach> Going<R, T, M> {
             Poll::Ready(called) => self.ends(node, called),
             Poll::Pending => {
                 self.waits_for += 1;
-                let has_timeout = self.works.plan.traits(node).has_timeout;
-                if (has_timeout || self.options.node_timeout.is_some()) && self.core().attempts(node) == 1 {
-                    self.memory().to_be_timed.push(node);
-                }
+                self.time(node);
             }
         }
     }

@@ -27,22 +27,30 @@ impl<R, T: Timer + Clone, M: Reach> Going<R, T, M> {
             self.memory().alarms.pop();
             let Alarm { node, what, .. } = alarm;
             match what {
-                // It may have ended long ago.
-                What::Timeout => match self.core().state(node) {
-                    state::RUNNING => self.times_out(node),
-                    state::PAUSED => self.times_out_paused(node),
-                    _ => {}
-                },
-                What::Retry if self.has_had_its_time(node, now) => self.times_out_paused(node),
+                What::Timeout => self.times_out(node),
                 What::Retry => {
                     self.waits_for -= 1;
-                    self.enter(node);
+                    self.core().set(node, state::WAITING);
+                    self.memory().ready.push(node);
                 }
                 What::Watch => self.watch(now),
             }
         }
-        if self.deadline.is_expired(now) && !self.core().is_ending() {
+        // If all nodes have ended by now, that was in time.
+        if self.deadline.is_expired(now) && !self.has_given_up && self.core().left() > 0 {
             self.deadline_comes();
+        }
+    }
+
+    /// A node may take only so long from now on, if it is not timed already.
+    pub(super) fn time(&mut self, node: u32) {
+        let has_timeout = self.works.plan.traits(node).has_timeout;
+        if has_timeout || self.options.node_timeout.is_some() {
+            let timed = self.memory().timed.get_mut(node as usize);
+            // Only who is tried again may be timed already.
+            if timed.is_none_or(|timed| !mem::replace(timed, true)) {
+                self.memory().to_be_timed.push(node);
+            }
         }
     }
 
@@ -50,31 +58,49 @@ impl<R, T: Timer + Clone, M: Reach> Going<R, T, M> {
         self.works.plan.info(node).timeout.or(self.options.node_timeout).unwrap_or(Duration::MAX)
     }
 
-    /// Whether a node on the pool, or one that was there, has had its time.
-    pub(super) fn has_had_its_time(&self, node: u32, now: Instant) -> bool {
+    /// Whether a node on the pool has had its time.
+    fn has_had_its_time(&self, node: u32, now: Instant) -> bool {
         let core = self.core();
         let begun = core.begun(node);
         !begun.is_zero()
             && now.saturating_duration_since(core.start).saturating_sub(begun) >= self.timeout_of(node)
     }
 
-    /// An async node has had its time.
-    pub(super) fn times_out(&mut self, node: u32) {
-        self.give_up_on_task(node);
-        self.waits_for -= 1;
-        self.fails_for_good(node, Fault::TimedOut(self.timeout_of(node)));
-    }
-
-    /// A node that was to be tried again has had its time.
-    pub(super) fn times_out_paused(&mut self, node: u32) {
-        self.memory().alarms.retain(|alarm| alarm.0.node != node || alarm.0.what != What::Retry);
-        self.waits_for -= 1;
-        self.turn_of(node, |op, turn| op.release_inputs(turn));
+    /// A node has had its time, wherever it is; or it has ended long ago.
+    fn times_out(&mut self, node: u32) {
+        let is_async = self.works.plan.traits(node).kind == Kind::Async;
+        match self.core().state(node) {
+            state::RUNNING if is_async => {
+                self.give_up_on_task(node);
+                self.waits_for -= 1;
+            }
+            state::RUNNING if self.give_up_on_pool(node, state::STORING) => {}
+            state::PAUSED => {
+                self.memory().alarms.retain(|alarm| alarm.0.node != node || alarm.0.what != What::Retry);
+                self.waits_for -= 1;
+                self.turn_of(node, |op, turn| op.release_inputs(turn));
+            }
+            state::IN_LINE => {
+                // If it has just got a place, that is given back when it hears of it.
+                let class = self.works.plan.info(node).class.as_ref();
+                if class.is_some_and(|class| class.withdraw(&self.core().inbox, node)) {
+                    self.waits_for -= 1;
+                }
+                self.turn_of(node, |op, turn| op.release_inputs(turn));
+            }
+            state::QUEUED if self.core().exchange(node, state::QUEUED, state::STORING) => {
+                self.core().change_on_pool(-1);
+                self.core().leave_class(node);
+                self.turn_of(node, |op, turn| op.release_inputs(turn));
+            }
+            _ => return,
+        }
+        self.core().set(node, state::STORING);
         self.fails_for_good(node, Fault::TimedOut(self.timeout_of(node)));
     }
 
     /// Looks at the nodes on the pool: those that have had their time are given up on.
-    pub(super) fn watch(&mut self, now: Instant) {
+    fn watch(&mut self, now: Instant) {
         self.watches = false;
         for node in 0..self.works.plan.nodes.len() as u32 {
             let info = self.works.plan.info(node);
@@ -96,10 +122,10 @@ impl<R, T: Timer + Clone, M: Reach> Going<R, T, M> {
         }
     }
 
-    /// Sees to it that the run is woken in time.
-    pub(super) fn set_alarms(&mut self) {
+    /// Sees to it that the run is woken in time. Gives whether the time to look has come already.
+    pub(super) fn set_alarms(&mut self) -> bool {
         if self.has_ended() {
-            return;
+            return false;
         }
         let on_pool = self.core().watches && self.core().on_pool() > 0 && !self.watches;
         if !self.memory().to_be_timed.is_empty() || on_pool {
@@ -107,8 +133,8 @@ impl<R, T: Timer + Clone, M: Reach> Going<R, T, M> {
             let now = self.works.timer.now();
             let mut to_be_timed = mem::take(&mut self.memory().to_be_timed);
             for node in to_be_timed.drain(..) {
-                // It may have ended meanwhile, or be paused.
-                let may_end = matches!(self.core().state(node), state::RUNNING | state::PAUSED);
+                // It may have ended meanwhile.
+                let may_end = matches!(self.core().state(node), state::IN_LINE..=state::RUNNING);
                 if may_end && let Some(at) = now.checked_add(self.timeout_of(node)) {
                     self.memory().alarms.push(Reverse(Alarm { at, node, what: What::Timeout }));
                 }
@@ -118,11 +144,11 @@ impl<R, T: Timer + Clone, M: Reach> Going<R, T, M> {
                 self.set_watch(now);
             }
         }
-        self.set_sleep();
+        self.set_sleep()
     }
 
     /// Sets an alarm for when the first node on the pool may have had its time.
-    pub(super) fn set_watch(&mut self, now: Instant) {
+    fn set_watch(&mut self, now: Instant) {
         let shortest = [self.works.shortest_on_pool, self.options.node_timeout].into_iter().flatten().min();
         let Some(shortest) = shortest else { return };
         let core = self.core();
@@ -140,23 +166,15 @@ impl<R, T: Timer + Clone, M: Reach> Going<R, T, M> {
         self.watches = true;
     }
 
-    /// Sleeps until the first time that something is to be looked at.
-    pub(super) fn set_sleep(&mut self) {
-        loop {
-            let first = self.memory().alarms.peek().map(|alarm| alarm.0.at);
-            let deadline = self.deadline.instant().filter(|_| !self.core().is_ending());
-            let Some(first) = first.into_iter().chain(deadline).min() else { return };
-            if self.memory().sleeps_until.is_some_and(|until| until <= first) {
-                return;
-            }
-            let works = self.works.clone();
-            if !self.memory().sleep_until(&works.timer, first) {
-                return;
-            }
-            self.look_at_time();
-            if self.has_ended() || !self.memory().ready.is_empty() {
-                return;
-            }
+    /// Sleeps until the first time that something is to be looked at. Gives whether that has come already.
+    fn set_sleep(&mut self) -> bool {
+        let first = self.memory().alarms.peek().map(|alarm| alarm.0.at);
+        let deadline = self.deadline.instant().filter(|_| !self.has_given_up);
+        let Some(first) = first.into_iter().chain(deadline).min() else { return false };
+        if self.memory().sleeps_until.is_some_and(|until| until <= first) {
+            return false;
         }
+        let works = self.works.clone();
+        self.memory().sleep_until(&works.timer, first)
     }
 }

@@ -311,23 +311,19 @@ fn what_is_ready_when_its_time_comes_wins() {
 fn a_node_that_times_out_spares_those_that_do_not_need_it() {
     let mut world = World::new();
     let mut graph = Graph::new("independent");
-    let slow = sleeps(&mut graph, "slow", None, 100 * MS);
     let (stuck, release) = busy(&mut graph, &world, "stuck", None, 60 * MS);
-    let quick = sleeps(&mut graph, "quick", None, 60 * MS);
+    let quick = graph.inline("quick", (), |_, ()| Ok(1));
     let after = graph.cpu("after", quick, |_, n| Ok(*n + 1));
-    let last = graph.inline("last", (slow.optional(), stuck.optional(), after), |_, (slow, stuck, after)| {
-        assert!(slow.is_none() && stuck.is_none());
+    let last = graph.inline("last", (stuck.optional(), after), |_, (stuck, after)| {
+        assert!(stuck.is_none());
         Ok(*after)
     });
-    graph.node(slow).timeout(50 * MS);
     graph.node(stuck).timeout(50 * MS);
     let engine = graph.plan(last).unwrap().bind(world.env()).unwrap();
     let run = engine.run(()).policy(Policy::FinishIndependent).reported();
     let (result, report) = world.runtime.block_on(run);
     assert_eq!(*result.unwrap(), 2);
-    for name in ["slow", "stuck"] {
-        assert_eq!(report.node(name).unwrap().end, NodeEnd::TimedOut);
-    }
+    assert_eq!(report.node("stuck").unwrap().end, NodeEnd::TimedOut);
     release.send(()).unwrap();
     world.settle(&engine);
 }
