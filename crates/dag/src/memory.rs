@@ -2,7 +2,7 @@
 
 use std::{
     cmp::Reverse,
-    collections::BinaryHeap,
+    collections::{BinaryHeap, VecDeque},
     future::Future,
     pin::Pin,
     sync::Arc,
@@ -33,8 +33,8 @@ pub(crate) struct Memory<R, T: Timer, M: Reach> {
     pub(crate) tasks: Tasks<R, M>,
     wakers: Box<[Option<TaskWaker>]>,
     pub(crate) post: Post,
-    /// Nodes that are ready; the last is next.
-    pub(crate) ready: Vec<u32>,
+    /// Nodes that are ready, in the order in which they became so: what was written last is read soon.
+    pub(crate) ready: VecDeque<u32>,
     /// CPU nodes that are to be brought to the pool at the end of this turn.
     pub(crate) for_pool: Vec<u32>,
     /// Async nodes that have begun to wait in this turn, and may do so only for a while.
@@ -77,7 +77,7 @@ impl<R, T: Timer, M: Reach> Memory<R, T, M> {
             tasks: Tasks(tasks),
             wakers: plan.nodes.iter().map(|_| None).collect(),
             post: Post::default(),
-            ready: Vec::new(),
+            ready: VecDeque::new(),
             for_pool: Vec::new(),
             to_be_timed: Vec::new(),
             timed: vec![false; retries].into(),

@@ -1,6 +1,6 @@
 //! A graph that was checked, in the form in which it is run.
 
-use std::{fmt, panic::Location, sync::Arc, time::Duration};
+use std::{cmp::Reverse, fmt, panic::Location, sync::Arc, time::Duration};
 
 use ebbtide_lifecycle::blame::Origin;
 
@@ -137,7 +137,7 @@ pub(crate) struct Compiled<R, M: Reach> {
     /// What is asked of each node in each run, close together.
     traits: Box<[Traits]>,
     pub(crate) actions: Actions<R, M>,
-    /// Those who depend on node `n` are `successors[starts[n]..starts[n + 1]]`; the longest way to go comes last.
+    /// Those who depend on node `n` are `successors[starts[n]..starts[n + 1]]`; the longest way to go comes first.
     starts: Box<[u32]>,
     successors: Box<[Successor]>,
     /// How many inputs each node has.
@@ -148,7 +148,7 @@ pub(crate) struct Compiled<R, M: Reach> {
     pub(crate) input_nodes: Box<[Arc<[u32]>]>,
     pub(crate) consumers: Box<[Consumers]>,
     pub(crate) outputs: Box<[Edge]>,
-    /// Those without inputs; the longest way to go comes last.
+    /// Those without inputs; the longest way to go comes first.
     pub(crate) roots: Box<[u32]>,
     /// No node is run on a pool.
     pub(crate) one_thread: bool,
@@ -237,10 +237,10 @@ impl<R, M: Reach> Compiled<R, M> {
         let heights = heights(&inputs, &starts, &successors);
         for node in 0..len {
             let row = &mut successors[starts[node] as usize..starts[node + 1] as usize];
-            row.sort_by_key(|successor| heights[successor.node() as usize]);
+            row.sort_by_key(|successor| Reverse(heights[successor.node() as usize]));
         }
         let mut roots: Vec<u32> = (0..len as u32).filter(|node| inputs[*node as usize] == 0).collect();
-        roots.sort_by_key(|node| heights[*node as usize]);
+        roots.sort_by_key(|node| Reverse(heights[*node as usize]));
 
         let (mut nodes, mut actions) = (Vec::with_capacity(len), Vec::with_capacity(len));
         let mut traits = Vec::with_capacity(len);

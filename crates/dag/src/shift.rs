@@ -336,7 +336,8 @@ impl<R, M: Reach> Shift<R, M> {
         for next in ready.iter() {
             core.set(*next, state::QUEUED);
         }
-        // The last has the longest way to go.
+        // The first has the longest way to go: it is next, and the others lie on the stack in their order.
+        ready.reverse();
         self.next = ready.pop();
         if !ready.is_empty()
             && let Some(stack) = *stack

@@ -105,7 +105,7 @@ impl<R, T: Timer + Clone, M: Reach> Going<R, T, M> {
         let core = Arc::get_mut(&mut memory.core).expect("free memory is nobody else's");
         core.reset(terms, &options, now, watches);
         core.inbox.open(number);
-        memory.ready.extend_from_slice(&works.plan.roots);
+        memory.ready.extend(&works.plan.roots);
         let live = works.begins(&memory.core);
         let token = options.token.as_ref().map(|token| {
             let waker = NodeWaker::new(&memory.core.inbox, TOKEN);
@@ -195,7 +195,7 @@ impl<R, T: Timer + Clone, M: Reach> Going<R, T, M> {
         for node in post.granted.drain(..) {
             self.granted(node);
         }
-        self.memory().ready.append(&mut post.ready);
+        self.memory().ready.extend(post.ready.drain(..));
         for node in post.woken.drain(..) {
             match node {
                 TIMER => self.asks_time |= self.memory().poll_sleep(),
@@ -222,10 +222,10 @@ impl<R, T: Timer + Clone, M: Reach> Going<R, T, M> {
         self.ends(node, called);
     }
 
-    /// Begins what is ready, the last first.
+    /// Begins what is ready, the first first.
     fn begin_ready(&mut self) {
         while self.may_begin > 0
-            && let Some(node) = self.memory().ready.pop()
+            && let Some(node) = self.memory().ready.pop_front()
         {
             self.may_begin -= 1;
             self.begin(node);

@@ -79,8 +79,8 @@ fn a_timeout_with_a_fallback_does_not_wait_for_its_node() {
 fn the_deadline_holds_also_after_an_error_and_the_error_stays_the_first() {
     let mut world = World::new();
     let mut graph = Graph::<()>::new("after an error");
-    let bad = graph.inline("bad", (), |_, ()| Err::<(), _>(Failure::new("broken")));
     let stuck = graph.future("stuck", (), |_, ()| pending::<Result<(), Failure>>());
+    let bad = graph.inline("bad", (), |_, ()| Err::<(), _>(Failure::new("broken")));
     let engine = graph.plan((bad, stuck)).unwrap().bind(Env::new(world.runtime.handle())).unwrap();
     let error = world.runtime.block_on(engine.run(()).within(50 * MS)).unwrap_err();
     assert_eq!(error.to_string(), "R004 node \"bad\" failed: broken");
