@@ -3,6 +3,7 @@
 use std::{
     fmt,
     future::Future,
+    mem,
     pin::Pin,
     task::{Context, Poll},
     time::Duration,
@@ -84,10 +85,16 @@ impl<F: Future, T: Timer> Future for Timeout<F, T> {
     }
 }
 
-/// Drops a future that has ended, or is too late. If its drop panics, std's hook has told of it: its output is
-/// there, or the deadline has passed, all the same.
+/// Drops a future that has ended, or is too late.
 #[inline]
 fn let_go<F>(mut future: Pin<&mut Option<F>>) {
+    // To catch a panic costs as much as all the rest around a future that is ready.
+    if mem::needs_drop::<F>() { drop_contained(future) } else { future.set(None) }
+}
+
+/// If the drop panics, std's hook has told of it: the output is there, or the deadline has passed, all the same.
+#[inline(never)]
+fn drop_contained<F>(mut future: Pin<&mut Option<F>>) {
     drop(contain(|| future.set(None)));
 }
 
