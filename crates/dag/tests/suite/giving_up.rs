@@ -13,8 +13,8 @@ use std::{
 
 use ebbtide_dag::{Class, Env, Failure, Graph, Policy, Retry, RunError};
 use ebbtide_lifecycle::{
-    Component, Reason, Trigger,
-    time::{Clock, ThreadTimer, VirtualClock},
+    Component, Reason, Stopped, Trigger,
+    time::{Clock, Deadline, SystemClock, ThreadTimer, VirtualClock},
     wait::block_on,
 };
 use ebbtide_offload::Pool;
@@ -291,4 +291,103 @@ fn what_panics_when_it_is_dropped_costs_no_run_its_result() {
     let request = Arc::new(Mutex::new(Some(Bomb)));
     let (one, two) = block_on(engine.run(request)).unwrap();
     assert_eq!((*one, *two, engine.balance().completed), (1, 2, 1));
+}
+
+#[test]
+fn a_stop_that_gives_up_keeps_the_places_of_what_goes_on_until_it_ends() {
+    let (pool, env) = one_thread();
+    let class = Class::new("class", 1);
+    let (latch, begun, release) = Latch::new();
+    let mut graph = Graph::<()>::new("overdue");
+    let held = graph.cpu("held", (), move |_, ()| {
+        latch.wait();
+        Ok(())
+    });
+    graph.node(held).class(&class);
+    let engine = graph.plan(held).unwrap().bind(env).unwrap();
+    let mut run = Box::pin(engine.run(()));
+    assert!(run.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+    begun.recv().unwrap();
+    let soon = Deadline::after(SystemClock, MS);
+    assert_eq!(engine.stop(soon, &Reason::requested("test")).wait(), Stopped::Overdue);
+    drop(run);
+    assert_eq!(class.load(), (1, 0));
+    release.send(()).unwrap();
+    pool.wait_idle().wait();
+    assert_eq!(class.load(), (0, 0));
+}
+
+#[test]
+fn a_timeout_of_microseconds_on_the_pool_comes() {
+    let (pool, env) = one_thread();
+    let mut graph = Graph::<()>::new("microseconds");
+    let busy = graph.cpu("busy", (), |_, ()| {
+        let until = SystemClock.now() + 5 * MS;
+        while SystemClock.now() < until {
+            std::hint::spin_loop();
+        }
+        Ok(())
+    });
+    graph.node(busy).timeout(MS / 1000);
+    let engine = graph.plan(busy).unwrap().bind(env).unwrap();
+    for _ in 0..20 {
+        assert_eq!(block_on(engine.run(())).unwrap_err().code(), "R003");
+        pool.wait_idle().wait();
+    }
+}
+
+#[test]
+fn what_a_dropped_run_is_told_does_not_reach_the_next_one() {
+    /// Says when it is dropped, and waits.
+    struct Slow(Option<Latch>);
+    impl Drop for Slow {
+        fn drop(&mut self) {
+            if let Some(latch) = &self.0 {
+                latch.wait();
+            }
+        }
+    }
+    /// Lets the other be dropped when it is itself, and gives it time to tell.
+    #[derive(Debug)]
+    struct Lets(std::sync::mpsc::Sender<()>);
+    impl std::fmt::Display for Lets {
+        fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            f.write_str("lets it go")
+        }
+    }
+    impl std::error::Error for Lets {}
+    impl Drop for Lets {
+        fn drop(&mut self) {
+            self.0.send(()).unwrap();
+            (0..20_000).for_each(|_| std::thread::yield_now());
+        }
+    }
+
+    let pool = Pool::builder().cpu_threads(2).start().unwrap();
+    let env = Env::new(ThreadTimer::start().unwrap()).pool(&pool);
+    let (latch, dropping, release) = Latch::new();
+    let class = Class::new("class", 10);
+    let mut graph = Graph::<bool>::new("dropped");
+    // Nobody wants its output, so that it is dropped on the pool, after the node has ended and before that is told.
+    let slow = graph.cpu("slow", (), move |cx, ()| Ok(Slow(cx.request().then(|| latch.clone()))));
+    graph.node(slow).class(&class);
+    let output = graph.cpu("output", (), move |cx, ()| {
+        if **cx.request() { Err(Failure::from(Lets(release.clone()))) } else { Ok(7) }
+    });
+    graph.node(output).class(&class);
+    let engine = graph.plan(output.optional()).unwrap().bind(env).unwrap();
+    for _ in 0..3 {
+        let mut run = Box::pin(engine.run(true));
+        assert!(run.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+        dropping.recv().unwrap();
+        while pool.in_flight() > 1 {
+            std::thread::yield_now();
+        }
+        // The failure is dropped with the run, and the other node ends meanwhile.
+        drop(run);
+        pool.wait_idle().wait();
+        assert_eq!(block_on(engine.run(false)).unwrap().as_deref(), Some(&7));
+        pool.wait_idle().wait();
+        assert_eq!(class.load(), (0, 0));
+    }
 }
