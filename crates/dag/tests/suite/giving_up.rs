@@ -320,18 +320,19 @@ fn a_stop_that_gives_up_keeps_the_places_of_what_goes_on_until_it_ends() {
 #[test]
 fn a_timeout_of_microseconds_on_the_pool_comes() {
     let (pool, env) = one_thread();
+    let (latch, begun, release) = Latch::new();
     let mut graph = Graph::<()>::new("microseconds");
-    let busy = graph.cpu("busy", (), |_, ()| {
-        let until = SystemClock.now() + 5 * MS;
-        while SystemClock.now() < until {
-            std::hint::spin_loop();
-        }
+    let held = graph.cpu("held", (), move |_, ()| {
+        latch.wait();
         Ok(())
     });
-    graph.node(busy).timeout(MS / 1000);
-    let engine = graph.plan(busy).unwrap().bind(env).unwrap();
-    for _ in 0..20 {
+    graph.node(held).timeout(MS / 1000);
+    let engine = graph.plan(held).unwrap().bind(env).unwrap();
+    for _ in 0..50 {
+        // If it did not come, the run would not end.
         assert_eq!(block_on(engine.run(())).unwrap_err().code(), "R003");
+        begun.recv().unwrap();
+        release.send(()).unwrap();
         pool.wait_idle().wait();
     }
 }
