@@ -206,11 +206,6 @@ impl<R, M: Reach> Core<R, M> {
         self.exchange(node, state::RUNNING, state::STORING)
     }
 
-    /// Gives a node's place in its class back, if it has one.
-    pub(crate) fn leave_class(&self, node: u32) {
-        self.plan.leave_class(node);
-    }
-
     pub(crate) fn is_ending(&self) -> bool {
         self.is_ending.load(Ordering::SeqCst)
     }

@@ -250,7 +250,7 @@ impl<R, M: Reach> Shift<R, M> {
         // Nothing begins when the deadline has come: the run is about to end.
         if core.deadline().instant().is_some_and(|at| (self.shop.now)() >= at) {
             if core.exchange(node, state::QUEUED, state::CANCELLED) {
-                core.leave_class(node);
+                core.plan.leave_class(node);
                 self.off_pool += 1;
             }
             return;
@@ -260,7 +260,7 @@ impl<R, M: Reach> Shift<R, M> {
         }
         if core.is_ending() {
             if core.exchange(node, state::RUNNING, state::CANCELLED) {
-                core.leave_class(node);
+                core.plan.leave_class(node);
                 self.off_pool += 1;
             } else {
                 core.late_ends(node, false);
@@ -308,7 +308,7 @@ impl<R, M: Reach> Shift<R, M> {
         let mut called = Some(called);
         let is_told = core.inbox.put(|post| post.ended.extend(called.take().map(|called| (node, called))));
         if !is_told {
-            core.leave_class(node);
+            core.plan.leave_class(node);
             drop(contain(|| drop(called)));
         }
     }

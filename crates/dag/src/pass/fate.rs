@@ -41,9 +41,7 @@ impl<R, T: Timer + Clone, M: Reach> Going<R, T, M> {
         if info.retry.is_some() {
             self.turn_of(node, |op, turn| op.release_inputs(turn));
         }
-        if let Some(class) = &info.class {
-            class.leave();
-        }
+        self.works.plan.leave_class(node);
     }
 
     /// A node has come to its end: tells those that depend on it.
@@ -76,9 +74,7 @@ impl<R, T: Timer + Clone, M: Reach> Going<R, T, M> {
             && !self.core().is_ending()
             && let Some(pause) = retry.after(self.core().attempts(node))
         {
-            if let Some(class) = &self.works.plan.info(node).class {
-                class.leave();
-            }
+            self.works.plan.leave_class(node);
             self.core().set(node, state::PAUSED);
             self.waits_for += 1;
             if let Some(at) = self.works.timer.now().checked_add(pause) {
@@ -121,9 +117,7 @@ impl<R, T: Timer + Clone, M: Reach> Going<R, T, M> {
             self.take_back(node);
         }
         for node in mem::take(&mut self.memory().for_pool) {
-            if let Some(class) = &self.works.plan.info(node).class {
-                class.leave();
-            }
+            self.works.plan.leave_class(node);
         }
         self.memory().ready.clear();
         self.memory().alarms.retain(|alarm| alarm.0.what != What::Retry);
@@ -145,9 +139,7 @@ impl<R, T: Timer + Clone, M: Reach> Going<R, T, M> {
             }
             state::QUEUED if core.exchange(node, state::QUEUED, state::CANCELLED) => {
                 core.change_on_pool(-1);
-                if let Some(class) = class {
-                    class.leave();
-                }
+                core.plan.leave_class(node);
             }
             _ => {}
         }

@@ -5,7 +5,7 @@ use std::{
     task::{Context, Poll},
 };
 
-use ebbtide_lifecycle::{Reason, time::Timer};
+use ebbtide_lifecycle::time::Timer;
 
 use super::Going;
 use crate::{
@@ -60,11 +60,10 @@ impl<R, T: Timer + Clone, M: Reach> Going<R, T, M> {
         let core = self.core();
         for (node, info) in core.plan.nodes.iter().enumerate() {
             match core.state(node as u32) {
-                state::WAITING | state::IN_LINE | state::PAUSED | state::QUEUED => {
+                // What is cancelled already was on the pool, which has seen that the deadline had come.
+                state::WAITING | state::IN_LINE | state::PAUSED | state::QUEUED | state::CANCELLED => {
                     not_started.push(info.name.clone());
                 }
-                // The pool has found that the deadline had come.
-                state::CANCELLED => not_started.push(info.name.clone()),
                 state::RUNNING | state::STORING => running.push(info.name.clone()),
                 _ => {}
             }
@@ -117,11 +116,7 @@ impl<R, T: Timer + Clone, M: Reach> Going<R, T, M> {
         let polled = Future::poll(Pin::new(wait), &mut Context::from_waker(waker));
         if let Poll::Ready(reason) = polled {
             self.token = None;
-            self.cancelled(reason);
+            self.give_up(RunError::Cancelled { reason });
         }
-    }
-
-    pub(super) fn cancelled(&mut self, reason: Reason) {
-        self.give_up(RunError::Cancelled { reason });
     }
 }

@@ -186,7 +186,7 @@ impl<R, T: Timer + Clone, M: Reach> Going<R, T, M> {
         for node in post.refused.drain(..) {
             if self.core().exchange(node, state::QUEUED, state::STORING) {
                 self.core().change_on_pool(-1);
-                self.core().leave_class(node);
+                self.works.plan.leave_class(node);
                 // It was not called, so its inputs are where they were.
                 self.turn_of(node, |op, turn| op.release_inputs(turn));
                 self.fails_for_good(node, Fault::NotRun);
@@ -310,9 +310,7 @@ impl<R, T: Timer + Clone, M: Reach> Going<R, T, M> {
     fn granted(&mut self, node: u32) {
         self.waits_for -= 1;
         if self.core().is_ending() || self.core().state(node) != state::IN_LINE {
-            if let Some(class) = &self.works.plan.info(node).class {
-                class.leave();
-            }
+            self.works.plan.leave_class(node);
             return;
         }
         self.start(node);
@@ -326,9 +324,7 @@ impl<R, T: Timer + Clone, M: Reach> Going<R, T, M> {
         if is_timed && self.timeout_of(node).is_zero() {
             // It has no time at all: it fails before it starts.
             self.turn_of(node, |op, turn| op.release_inputs(turn));
-            if let Some(class) = &self.works.plan.info(node).class {
-                class.leave();
-            }
+            self.works.plan.leave_class(node);
             return self.fails_for_good(node, Fault::TimedOut(Duration::ZERO));
         }
         match traits.kind {

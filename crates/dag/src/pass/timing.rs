@@ -90,7 +90,7 @@ impl<R, T: Timer + Clone, M: Reach> Going<R, T, M> {
             }
             state::QUEUED if self.core().exchange(node, state::QUEUED, state::STORING) => {
                 self.core().change_on_pool(-1);
-                self.core().leave_class(node);
+                self.works.plan.leave_class(node);
                 self.turn_of(node, |op, turn| op.release_inputs(turn));
             }
             _ => return,
