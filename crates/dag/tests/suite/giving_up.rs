@@ -224,17 +224,17 @@ fn a_node_with_no_time_at_all_does_not_run_also_behind_another_on_the_pool() {
 #[test]
 fn a_class_gets_its_places_back_whatever_ends_a_run() {
     let world = World::new();
-    let class = Class::new("class", 1000);
+    let class = Class::new("class", 10_000);
     let mut graph = Graph::<()>::new("places");
     let mut nodes = Vec::new();
-    for n in 0..200 {
+    for n in 0..3_000 {
         let node = graph.cpu(format!("n{n}"), (), |_, ()| Ok(()));
         graph.node(node).class(&class);
         nodes.push(node);
     }
     let bad = graph.cpu("bad", (), |_, ()| Err::<(), _>(Failure::new("broken")));
     let engine = graph.plan((nodes, bad.optional())).unwrap().bind(world.env()).unwrap();
-    for n in 0..100_u32 {
+    for n in 0..24_u32 {
         match n % 3 {
             0 => drop(block_on(engine.run(()))),
             1 => drop(block_on(engine.run(()).policy(Policy::FinishIndependent))),
