@@ -9,7 +9,7 @@ use crate::{
     gate::{Gate, OwnedPermit, Terms},
     ledger::{Ledger, Outcome},
     refusal::Refusal,
-    time::{Deadline, Timer},
+    time::{Clock, Deadline, Timer},
     trigger::Reason,
 };
 
@@ -28,7 +28,7 @@ use crate::{
 /// // … answer it …
 /// request.settle(Outcome::Completed);
 ///
-/// // `stop`, `balance` and `stragglers` are those of the trait `Component`.
+/// // `stop` is that of the trait `Component`.
 /// let deadline = Deadline::after(SystemClock, Duration::from_secs(30));
 /// let stopped = intake.stop(deadline, &Reason::requested("example")).wait();
 /// assert_eq!(stopped, Stopped::Clean, "{}", intake.stragglers());
@@ -48,7 +48,7 @@ struct Desk<T> {
     timer: T,
 }
 
-impl<T: Timer> Intake<T> {
+impl<T: Clock> Intake<T> {
     /// An open intake without a limit, on `timer`'s time.
     pub fn new(timer: T) -> Self {
         Self::with_limit(timer, Gate::LIMIT_MAX)
@@ -90,6 +90,21 @@ impl<T: Timer> Intake<T> {
     pub fn ledger(&self) -> &Ledger {
         &self.desk.ledger
     }
+
+    /// The sums of its ledger, with what is in flight by its gate.
+    #[must_use]
+    pub fn balance(&self) -> Balance {
+        self.desk.ledger.balance(self.desk.gate.in_flight() as u64)
+    }
+
+    /// Who is in flight.
+    #[must_use]
+    pub fn stragglers(&self) -> Stragglers {
+        let named = self.desk.roster.stragglers(self.desk.timer.now());
+        // Who has just come in may not have sat down yet.
+        let untracked = self.desk.gate.outstanding().saturating_sub(named.len());
+        named.and_untracked(untracked)
+    }
 }
 
 impl<T> Clone for Intake<T> {
@@ -124,14 +139,11 @@ where
     }
 
     fn balance(&self) -> Balance {
-        self.desk.ledger.balance(self.desk.gate.in_flight() as u64)
+        Self::balance(self)
     }
 
     fn stragglers(&self) -> Stragglers {
-        let named = self.desk.roster.stragglers(self.desk.timer.now());
-        // Who has just come in may not have sat down yet.
-        let untracked = self.desk.gate.outstanding().saturating_sub(named.len());
-        named.and_untracked(untracked)
+        Self::stragglers(self)
     }
 }
 
@@ -150,7 +162,7 @@ pub struct Admission<T> {
     desk: Arc<Desk<T>>,
 }
 
-impl<T: Timer> Admission<T> {
+impl<T: Clock> Admission<T> {
     fn new(desk: &Arc<Desk<T>>, permit: OwnedPermit, origin: &Origin) -> Self {
         let since = desk.roster.moment(desk.timer.now());
         let seat = desk.roster.take(origin, Activity::Running, since);

@@ -2,9 +2,9 @@
 
 use std::{num::NonZero, sync::Arc, thread, time::Duration};
 
-use ebbtide_lifecycle::time::VirtualClock;
+use ebbtide_lifecycle::time::{Tempo, VirtualClock};
 
-use crate::{crew::Kind, error::StartError, hub::Hub, pool::Pool, time::Time, work::Hook};
+use crate::{crew::Kind, error::StartError, hub::Hub, pool::Pool, work::Hook};
 
 /// How many threads the blocking lane may have, unless told otherwise. More than that many threads that wait
 /// hurt more than they help.
@@ -23,7 +23,7 @@ pub struct Builder {
     blocking_queue: Option<usize>,
     keep_alive: Duration,
     before_each: Option<Hook>,
-    time: Time,
+    time: Tempo,
 }
 
 impl Builder {
@@ -36,7 +36,7 @@ impl Builder {
             blocking_queue: None,
             keep_alive: KEEP_ALIVE,
             before_each: None,
-            time: Time::Real,
+            time: Tempo::Real,
         }
     }
 
@@ -88,7 +88,7 @@ impl Builder {
 
     /// The pool lives in virtual time, which stands still while a job is in flight; for tests.
     pub fn clock(mut self, clock: &VirtualClock) -> Self {
-        self.time = Time::Virtual(clock.clone());
+        self.time = Tempo::Virtual(clock.clone());
         self
     }
 

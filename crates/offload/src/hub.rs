@@ -14,7 +14,7 @@ use std::{
 use ebbtide_lifecycle::{
     Outcome, Refusal, Tally,
     blame::{Activity, Straggler, Stragglers},
-    time::Hold,
+    time::{Clock, Hold, Tempo},
     wait::{Bell, Wait},
 };
 
@@ -23,7 +23,6 @@ use crate::{
     idle::{Drained, Idle},
     queue::{Entry, Queue},
     sync::{AtomicBool, Mutex, MutexGuard, Ordering, lock, thread::JoinHandle},
-    time::Time,
     work::{Hook, Lost, Tag, Work},
     worker::{self, CameFrom},
 };
@@ -40,7 +39,8 @@ pub(crate) struct Hub {
     bounded: [bool; 2],
     /// Held by whoever joins the threads: others who want that wait for him.
     pub(crate) joining: Mutex<()>,
-    pub(crate) time: Time,
+    /// In virtual time, jobs in flight hold it.
+    pub(crate) time: Tempo,
     pub(crate) before_each: Option<Hook>,
     pub(crate) name: Arc<str>,
 }
@@ -159,7 +159,7 @@ impl Hub {
         name: Arc<str>,
         lanes: [(Option<usize>, Kind); 2],
         before_each: Option<Hook>,
-        time: Time,
+        time: Tempo,
     ) -> Self {
         let moved = time.now();
         let bounded = lanes.map(|(limit, _)| limit.is_some());
@@ -241,7 +241,7 @@ impl Hub {
     /// Puts accepted work into its line, and sees to it that there is somebody for it. Gives whom to call.
     #[inline]
     fn enqueue(self: &Arc<Self>, state: &mut State, which: Which, entry: Entry) -> Option<Call> {
-        if let Time::Virtual(clock) = &self.time
+        if let Tempo::Virtual(clock) = &self.time
             && state.hold.is_none()
         {
             state.hold = Some(clock.hold());

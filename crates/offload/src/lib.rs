@@ -77,7 +77,6 @@ mod pool;
 mod queue;
 mod stats;
 mod sync;
-mod time;
 mod unstarted;
 mod work;
 mod worker;

@@ -5,7 +5,7 @@ use std::{fmt, sync::Arc};
 use ebbtide_lifecycle::{
     Balance, Component, Ledger, Reason, Refused, Stopped, Stopping,
     blame::Stragglers,
-    time::{Deadline, Timer},
+    time::{Deadline, Tempo, Timer},
     wait::Wait,
 };
 
@@ -20,7 +20,6 @@ use crate::{
     offload::{Offload, OffloadWithTimeout},
     stats::Stats,
     sync::{lock, thread::JoinHandle},
-    time::Time,
     unstarted::Unstarted,
     worker,
 };
@@ -206,8 +205,8 @@ impl Component for Pool {
             if hub.lock().has_discarded { Stopped::Overdue } else { Stopped::Clean }
         };
         match &self.hub().time {
-            Time::Real => Stopping::blocking(move || end(drained.wait_by(deadline).is_ok())),
-            Time::Virtual(clock) => {
+            Tempo::Real => Stopping::blocking(move || end(drained.wait_by(deadline).is_ok())),
+            Tempo::Virtual(clock) => {
                 let drained = drained.by(clock.clone(), deadline);
                 Stopping::future(async move { end(drained.await.is_ok()) })
             }

@@ -10,7 +10,7 @@ use std::{
 
 use ebbtide_lifecycle::{
     Outcome,
-    time::{Clock, SystemClock},
+    time::{Clock, SystemClock, Tempo},
 };
 
 use crate::{
@@ -21,7 +21,6 @@ use crate::{
         thread::{self, JoinHandle},
         thread_local,
     },
-    time::Time,
     work::{Work, as_part_of, is_in_a_job, now_runs},
 };
 
@@ -159,7 +158,7 @@ impl Watch {
     }
 
     #[inline]
-    fn look(&mut self, time: &Time, is_another: bool) -> Instant {
+    fn look(&mut self, time: &Tempo, is_another: bool) -> Instant {
         if self.unread > 0 && !is_another {
             self.unread -= 1;
             return self.read;

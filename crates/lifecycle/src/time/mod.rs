@@ -7,6 +7,7 @@ mod alarm;
 mod deadline;
 mod sleepers;
 mod system;
+mod tempo;
 mod thread_timer;
 mod virtual_clock;
 
@@ -20,6 +21,7 @@ pub use self::{
     alarm::Alarm,
     deadline::Deadline,
     system::SystemClock,
+    tempo::Tempo,
     thread_timer::{ThreadSleep, ThreadTimer},
     virtual_clock::{Hold, Look, Participant, Rest, VirtualClock, VirtualSleep},
 };

@@ -1,0 +1,5 @@
+//! A shutdown coordinator.
+
+#![forbid(unsafe_code)]
+
+mod pace;
