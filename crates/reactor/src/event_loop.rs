@@ -274,10 +274,18 @@ impl Drop for EventLoop {
     }
 }
 
+/// A stop blocks a thread, in the system's time; in virtual time it is a future.
 impl Component for EventLoop {
     fn stop(&self, deadline: Deadline, _reason: &Reason) -> Stopping {
         let life = self.life.clone();
         life.order(Some(deadline), false);
+        if life.shared.clock.is_some() {
+            // The loop itself keeps the deadline, in its own time, and whoever waits must not hold that up.
+            return Stopping::future(async move {
+                life.shared.life.reached(State::Stopped).await;
+                if life.wait() && life.cut_off_nothing() { Stopped::Clean } else { Stopped::Overdue }
+            });
+        }
         Stopping::blocking(move || {
             let patience = deadline.instant().and_then(|at| at.max(SystemClock.now()).checked_add(GRACE));
             let ended = life.shared.life.reached(State::Stopped);

@@ -1,9 +1,9 @@
 use std::{future::pending, time::Duration};
 
 use ebbtide_lifecycle::{
-    Component, Reason, Stopped, Trigger,
+    Component, Reason, Stopped, Stopping, Trigger,
     conformance::{self, Finish, Specimen},
-    time::{Deadline, SystemClock},
+    time::{Deadline, SystemClock, VirtualClock},
 };
 use ebbtide_reactor::EventLoop;
 
@@ -33,6 +33,45 @@ impl Specimen for Loop {
 #[test]
 fn a_loop_conforms() {
     conformance::component(|| Loop(running()));
+}
+
+/// A loop that takes part in virtual time, with those who stop it.
+struct VirtualLoop {
+    inner: Loop,
+    clock: VirtualClock,
+}
+
+impl Specimen for VirtualLoop {
+    type Component = EventLoop;
+
+    fn component(&self) -> &EventLoop {
+        self.inner.component()
+    }
+
+    fn submit(&self) -> Option<Finish> {
+        self.inner.submit()
+    }
+
+    fn soon(&self) -> Deadline {
+        Deadline::after(&self.clock, Duration::from_secs(20))
+    }
+
+    fn drive(&self, stopping: Stopping) -> Stopped {
+        match stopping {
+            Stopping::Future(stop) => self.clock.block_on(stop),
+            Stopping::Blocking(_) => panic!("it would hold up the time that it waits for"),
+        }
+    }
+}
+
+#[test]
+fn a_loop_conforms_in_virtual_time() {
+    conformance::component(|| {
+        let clock = VirtualClock::new();
+        let events = EventLoop::builder().clock(&clock).panic_hook(|_| {}).event_loop();
+        events.start().unwrap();
+        VirtualLoop { inner: Loop(events), clock }
+    });
 }
 
 #[test]
