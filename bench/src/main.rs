@@ -6,6 +6,7 @@ mod lifecycle;
 mod r#loop;
 mod offload;
 mod peers;
+mod shutdown;
 mod timeout;
 
 use std::{env, fs, process::ExitCode};
@@ -41,6 +42,7 @@ fn main() -> ExitCode {
         "lifecycle" => Some(lifecycle::run()),
         "loop" => r#loop::run(None),
         "offload" => Some(offload::run()),
+        "shutdown" => Some(shutdown::run()),
         "timeout" => Some(timeout::run()),
         _ => match area.split_once('/') {
             Some(("dag", part)) => dag::run(Some(part)),

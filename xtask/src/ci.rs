@@ -5,7 +5,7 @@ use std::{process::Command, time::Duration};
 use crate::{
     mutants,
     shell::{cargo, crates, package, root, run as shell, timed},
-    soak::{soak_loop, soak_timeouts},
+    soak::{soak_loop, soak_signals, soak_timeouts},
     tidy,
 };
 
@@ -22,6 +22,9 @@ const SOAK_SECONDS: u32 = 3;
 /// Some thousand requests.
 const SOAK_RUNS: u32 = 3;
 
+/// Enough for each moment and each number of signals.
+const SOAK_ROUNDS: u32 = 40;
+
 /// In this order: what fails most often and fastest comes first.
 const STEPS: &[Step] = &[
     Step { name: "fmt", what: "the code is formatted", act: fmt },
@@ -29,7 +32,7 @@ const STEPS: &[Step] = &[
     Step { name: "clippy", what: "no warnings, in any target", act: clippy },
     Step { name: "alone", what: "each package builds and passes its tests by itself", act: alone },
     Step { name: "test", what: "the whole workspace passes its tests, doc tests included", act: test },
-    Step { name: "portable", what: "the reactor passes its tests without epoll", act: portable },
+    Step { name: "portable", what: "tests pass without epoll, and without pipes", act: portable },
     Step { name: "examples", what: "the examples end well", act: examples },
     Step { name: "doc", what: "the documentation builds without warnings", act: doc },
     Step { name: "soak", what: "a short soak ends with its sums", act: short_soak },
@@ -100,7 +103,8 @@ fn portable() -> Result<(), String> {
         let mut command = cargo("test --package ebbtide-reactor --lib --test suite --test descriptors");
         shell(command.env("RUSTFLAGS", flags).env("CARGO_TARGET_DIR", "target/portable"))?;
     }
-    Ok(())
+    let mut command = cargo("test --package ebbtide-shutdown --test suite -- signals process");
+    shell(command.env("RUSTFLAGS", "--cfg ebbtide_portable").env("CARGO_TARGET_DIR", "target/portable"))
 }
 
 /// Those that check themselves.
@@ -109,7 +113,8 @@ fn examples() -> Result<(), String> {
     shell(&mut cargo("run --quiet --package ebbtide-reactor --example echo -- --seconds 1"))?;
     shell(&mut cargo("run --quiet --package ebbtide-reactor --features hyper --example hyper"))?;
     shell(&mut cargo("run --quiet --package ebbtide-reactor --example tls"))?;
-    shell(&mut cargo("run --quiet --package ebbtide-dag --example feed"))
+    shell(&mut cargo("run --quiet --package ebbtide-dag --example feed"))?;
+    shell(&mut cargo("run --quiet --package ebbtide-shutdown --example server"))
 }
 
 fn doc() -> Result<(), String> {
@@ -119,7 +124,8 @@ fn doc() -> Result<(), String> {
 
 fn short_soak() -> Result<(), String> {
     soak_loop(SOAK_SECONDS)?;
-    soak_timeouts(SOAK_RUNS)
+    soak_timeouts(SOAK_RUNS)?;
+    soak_signals(SOAK_ROUNDS)
 }
 
 fn loom() -> Result<(), String> {

@@ -15,7 +15,8 @@ cargo xtask COMMAND
 
   ci [STEP...]     all that CI does, or the steps named; `ci list` names them
   bench AREA       the figures of one area, against its peers; --write puts them into the README
-  soak AREA        work without end, counted twice: loop (--seconds N, 60), timeout and dag (RUNS=N, 20)
+  soak AREA        work without end, counted twice: loop (--seconds N, 60), timeout and dag (RUNS=N, 20),
+                   signals (--rounds N, 200)
   sanitize         the test suites under the address and leak sanitizers
   help             this text
 ";

@@ -5,11 +5,16 @@ use std::process::Command;
 use crate::shell::{cargo, run as shell};
 
 /// What there is to soak, and the package whose example `soak` does it. For how long says `--seconds` of the
-/// loop, and the environment of the others, which their own text explains.
-const AREAS: &[(&str, &str)] =
-    &[("loop", "ebbtide-reactor"), ("timeout", "ebbtide-timeout"), ("dag", "ebbtide-dag")];
+/// loop, `--rounds` of the signals, and the environment of the others, which their own text explains.
+const AREAS: &[(&str, &str)] = &[
+    ("loop", "ebbtide-reactor"),
+    ("timeout", "ebbtide-timeout"),
+    ("dag", "ebbtide-dag"),
+    ("signals", "ebbtide-shutdown"),
+];
 
 const SECONDS: u32 = 60;
+const ROUNDS: u32 = 200;
 
 pub(crate) fn run(args: &[&str]) -> Result<(), String> {
     match args {
@@ -17,9 +22,20 @@ pub(crate) fn run(args: &[&str]) -> Result<(), String> {
         ["loop", "--seconds", seconds] => {
             soak_loop(seconds.parse().map_err(|_| format!("{seconds:?} is not a number of seconds"))?)
         }
+        ["signals"] => soak_signals(ROUNDS),
+        ["signals", "--rounds", rounds] => {
+            soak_signals(rounds.parse().map_err(|_| format!("{rounds:?} is not a number of rounds"))?)
+        }
         [area @ ("timeout" | "dag")] => shell(&mut example(area)?),
-        _ => Err(format!("soak loop [--seconds N], or soak AREA, with an area of: {}", names())),
+        _ => Err(format!(
+            "soak loop [--seconds N], soak signals [--rounds N], or soak AREA, with an area of: {}",
+            names()
+        )),
     }
+}
+
+pub(crate) fn soak_signals(rounds: u32) -> Result<(), String> {
+    shell(example("signals")?.args(["--", &rounds.to_string()]))
 }
 
 pub(crate) fn soak_loop(seconds: u32) -> Result<(), String> {

@@ -12,7 +12,7 @@ use std::{
 use ebbtide_lifecycle::{
     Balance, Component, Illegal, Reason, State, Step, Stopped, Stopping,
     blame::Stragglers,
-    time::{Clock, Deadline, SystemClock},
+    time::{Clock, Deadline, SystemClock, VirtualClock},
 };
 
 use crate::{
@@ -187,6 +187,9 @@ impl Life {
             self.shared.inbox.seal();
             let _ = self.shared.life.step(Step::Stop);
         }
+        // From here on the loop takes no part in virtual time any more; it must not pass before those who wait for the
+        // end have been told of it.
+        let _hold = self.shared.clock.as_ref().map(VirtualClock::hold);
         core.end(turned.is_err());
         drop(core);
         let ended = self.shared.life.step(Step::End);

@@ -12,8 +12,8 @@ use ebbtide_lifecycle::{
     wait::block_on_by,
 };
 
-/// What a thread of ours waits by. In virtual time it takes part: time stands still while the thread does something, and
-/// may move while it waits.
+/// What a thread of ours waits by. In virtual time it takes part: time stands still while the thread does something,
+/// and may move while it waits.
 ///
 /// Made before the thread is started, so that time does not move in between.
 pub(crate) struct Pace {

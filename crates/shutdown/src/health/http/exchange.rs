@@ -1,0 +1,190 @@
+//! One request and its answer: so much of HTTP/1.1 (RFC 9112) as a probe needs.
+
+use std::{
+    io::{self, Read, Write},
+    net::{Shutdown, TcpStream},
+};
+
+use ebbtide_lifecycle::time::{Clock, Deadline, SystemClock};
+
+use super::Health;
+
+/// How long a request may be: what a load balancer sends has some hundred bytes.
+const REQUEST_MAX: usize = 8 * 1024;
+
+/// How much of what a refused client goes on sending is read, so that it gets to read the refusal: closing with
+/// something unread takes the answer away from it.
+const UNREAD_MAX: usize = 64 * 1024;
+
+/// Reads a request, answers it, and closes.
+pub(super) fn exchange(health: &Health, client: TcpStream, deadline: Deadline) -> io::Result<()> {
+    let mut client = Timed { client, deadline };
+    let request = match read_head(&mut client) {
+        Ok(head) => parse(&head).ok_or(Answer::refusal(BAD_REQUEST, "this is no request of HTTP/1")),
+        Err(Cut::Empty) => return Ok(()),
+        Err(Cut::Short) => Err(Answer::refusal(BAD_REQUEST, "the request ends before its end")),
+        Err(Cut::Long) => Err(Answer::refusal(TOO_LARGE, "a request may have 8 KiB")),
+        Err(Cut::Late) => Err(Answer::refusal(TIMEOUT, "a request may take 2 s")),
+        Err(Cut::Broken(error)) => return Err(error),
+    };
+    let without_body = request.as_ref().is_ok_and(|request| request.method == Method::Head);
+    let answer = request.map_or_else(|refusal| refusal, |request| answer(health, &request));
+    // An answer too late for its deadline still fits into the socket's buffer.
+    client.client.set_write_timeout(Some(super::EXCHANGE_MAX))?;
+    client.client.write_all(answer.to_http(without_body).as_bytes())?;
+    client.client.shutdown(Shutdown::Write)?;
+    if answer.refuses {
+        client.read_rest()?;
+    }
+    Ok(())
+}
+
+/// A client that has to be done by a deadline, however it spreads its bytes.
+struct Timed {
+    client: TcpStream,
+    deadline: Deadline,
+}
+
+impl Timed {
+    fn read_rest(&mut self) -> io::Result<()> {
+        let mut rest = self.take(UNREAD_MAX as u64);
+        io::copy(&mut rest, &mut io::sink()).map(drop)
+    }
+}
+
+impl Read for Timed {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let left = self.deadline.remaining(SystemClock.now());
+        if left.is_some_and(|left| left.is_zero()) {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        self.client.set_read_timeout(left)?;
+        self.client.read(buffer)
+    }
+}
+
+/// Why there is no request.
+enum Cut {
+    /// The client came and went: a load balancer that only looks whether the port is open.
+    Empty,
+    Short,
+    Long,
+    Late,
+    Broken(io::Error),
+}
+
+/// Reads all up to the empty line.
+fn read_head(client: &mut impl Read) -> Result<Vec<u8>, Cut> {
+    let (mut head, mut part) = (Vec::new(), [0; 1024]);
+    loop {
+        let count = match client.read(&mut part) {
+            Ok(0) if head.is_empty() => return Err(Cut::Empty),
+            Ok(0) => return Err(Cut::Short),
+            Ok(count) => count,
+            Err(error) => match error.kind() {
+                io::ErrorKind::Interrupted => continue,
+                io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => return Err(Cut::Late),
+                _ => return Err(Cut::Broken(error)),
+            },
+        };
+        head.extend_from_slice(&part[..count]);
+        // The empty line may have begun in the parts before.
+        if let Some(end) = end_of_head(&head) {
+            head.truncate(end);
+            return Ok(head);
+        }
+        if head.len() >= REQUEST_MAX {
+            return Err(Cut::Long);
+        }
+    }
+}
+
+/// Where the empty line is. A line may end without a carriage return: people type requests.
+fn end_of_head(head: &[u8]) -> Option<usize> {
+    let is_end = |at: &usize| head[*at..].starts_with(b"\n\n") || head[*at..].starts_with(b"\n\r\n");
+    (0..head.len()).find(is_end)
+}
+
+struct Request {
+    method: Method,
+    path: String,
+}
+
+#[derive(PartialEq, Eq)]
+enum Method {
+    Get,
+    Head,
+    Other,
+}
+
+fn parse(head: &[u8]) -> Option<Request> {
+    let mut lines = str::from_utf8(head).ok()?.split('\n').map(|line| line.trim_end_matches('\r'));
+    let mut words = lines.next()?.split(' ');
+    let (method, target, version) = (words.next()?, words.next()?, words.next()?);
+    let is_http = matches!(version, "HTTP/1.0" | "HTTP/1.1") && words.next().is_none();
+    let is_named = |line: &str| line.split_once(':').is_some_and(|(name, _)| is_token(name));
+    if !is_http || !is_token(method) || !target.starts_with('/') || !lines.all(is_named) {
+        return None;
+    }
+    let method = match method {
+        "GET" => Method::Get,
+        "HEAD" => Method::Head,
+        _ => Method::Other,
+    };
+    let path = target.split('?').next().unwrap_or(target).to_owned();
+    Some(Request { method, path })
+}
+
+/// Whether it may be the name of a method or a field.
+fn is_token(text: &str) -> bool {
+    !text.is_empty()
+        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte))
+}
+
+const OK: &str = "200 OK";
+const BAD_REQUEST: &str = "400 Bad Request";
+const NOT_FOUND: &str = "404 Not Found";
+const NOT_ALLOWED: &str = "405 Method Not Allowed";
+const TIMEOUT: &str = "408 Request Timeout";
+const TOO_LARGE: &str = "431 Request Header Fields Too Large";
+const UNAVAILABLE: &str = "503 Service Unavailable";
+
+struct Answer {
+    status: &'static str,
+    /// A field that only this answer has.
+    field: &'static str,
+    json: String,
+    /// Whether the client may be still sending.
+    refuses: bool,
+}
+
+impl Answer {
+    /// `why` has no character that JSON would escape.
+    fn refusal(status: &'static str, why: &'static str) -> Self {
+        Self { status, field: "", json: format!("{{\"error\":\"{why}\"}}"), refuses: true }
+    }
+
+    fn to_http(&self, without_body: bool) -> String {
+        let Self { status, field, json, .. } = self;
+        let (length, body) = (json.len(), if without_body { "" } else { json });
+        format!(
+            "HTTP/1.1 {status}\r\n{field}Content-Type: application/json\r\nContent-Length: {length}\r\n\
+             Cache-Control: no-store\r\nConnection: close\r\n\r\n{body}"
+        )
+    }
+}
+
+fn answer(health: &Health, request: &Request) -> Answer {
+    let ask = match request.path.as_str() {
+        "/health/live" => Health::live,
+        "/health/ready" => Health::ready,
+        _ => return Answer::refusal(NOT_FOUND, "there are /health/live and /health/ready"),
+    };
+    if request.method == Method::Other {
+        let refusal = Answer::refusal(NOT_ALLOWED, "it can be asked for by GET and HEAD");
+        return Answer { field: "Allow: GET, HEAD\r\n", ..refusal };
+    }
+    let probe = ask(health);
+    let status = if probe.is_ok() { OK } else { UNAVAILABLE };
+    Answer { status, field: "", json: probe.to_json(), refuses: false }
+}
