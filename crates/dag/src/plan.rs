@@ -1,6 +1,6 @@
 //! A graph that was checked, in the form in which it is run.
 
-use std::{cmp::Reverse, fmt, panic::Location, sync::Arc, time::Duration};
+use std::{alloc::Layout, cmp::Reverse, fmt, panic::Location, sync::Arc, time::Duration};
 
 use ebbtide_lifecycle::blame::Origin;
 
@@ -105,6 +105,8 @@ pub(crate) struct Traits {
     pub(crate) is_plain: bool,
     /// It may take only so long, of itself.
     pub(crate) has_timeout: bool,
+    /// Which of the plan's berths its future needs, if it is async.
+    pub(crate) berth: u16,
 }
 
 /// One that depends on a node.
@@ -147,6 +149,8 @@ pub(crate) struct Compiled<R, M: Reach> {
     /// Their numbers alone.
     pub(crate) input_nodes: Box<[Arc<[u32]>]>,
     pub(crate) consumers: Box<[Consumers]>,
+    /// The kinds of berths that futures need.
+    pub(crate) berths: Vec<Layout>,
     pub(crate) outputs: Box<[Edge]>,
     /// Those without inputs; the longest way to go comes first.
     pub(crate) roots: Box<[u32]>,
@@ -243,13 +247,14 @@ impl<R, M: Reach> Compiled<R, M> {
         roots.sort_by_key(|node| Reverse(heights[*node as usize]));
 
         let (mut nodes, mut actions) = (Vec::with_capacity(len), Vec::with_capacity(len));
-        let mut traits = Vec::with_capacity(len);
+        let (mut traits, mut berths) = (Vec::with_capacity(len), Vec::new());
         for draft in drafts {
             let Draft { name, kind, site, action, timeout, on_timeout, retry, class, endpoints, .. } = draft;
             let has_conditions = !action.conditions.is_empty();
             let has_no_time = timeout.is_some_and(|timeout| timeout.is_zero());
             let is_plain = !has_conditions && retry.is_none() && class.is_none() && !has_no_time;
-            traits.push(Traits { kind, has_conditions, is_plain, has_timeout: timeout.is_some() });
+            let berth = action.op.layout().map_or(0, |layout| number_of(&mut berths, layout));
+            traits.push(Traits { kind, has_conditions, is_plain, has_timeout: timeout.is_some(), berth });
             nodes.push(Info { name, kind, site, timeout, on_timeout, retry, class, endpoints });
             actions.push(action);
         }
@@ -264,6 +269,7 @@ impl<R, M: Reach> Compiled<R, M> {
             predecessors,
             input_nodes,
             consumers: consumers.into(),
+            berths,
             outputs: outputs.into(),
             roots: roots.into(),
             one_thread,
@@ -312,6 +318,15 @@ impl<R, M: Reach> Compiled<R, M> {
         }
         feeds
     }
+}
+
+/// The number of a layout among those that there are, which it is one of then.
+fn number_of(layouts: &mut Vec<Layout>, layout: Layout) -> u16 {
+    let at = layouts.iter().position(|known| *known == layout).unwrap_or_else(|| {
+        layouts.push(layout);
+        layouts.len() - 1
+    });
+    u16::try_from(at).expect("sizes and alignments are powers of two, of which there are few")
 }
 
 /// Who depends on whom, turned round: where the row of each node starts, and all rows one after the other.

@@ -200,9 +200,7 @@ impl<R, T: Timer + Clone, M: Reach> Going<R, T, M> {
             match node {
                 TIMER => self.asks_time |= self.memory().poll_sleep(),
                 TOKEN => self.asks_token = true,
-                // It may be a wake-up that comes too late, of another run even.
-                node if self.core().state(node) == state::RUNNING => self.poll_task(node),
-                _ => {}
+                berth => self.poll_task(berth),
             }
         }
         post.clear();
@@ -372,9 +370,8 @@ impl<R, T: Timer + Clone, M: Reach> Going<R, T, M> {
         let memory = self.memory.as_mut().expect("there until the run has ended");
         memory.core.set(node, state::RUNNING);
         memory.core.begins(node, || works.timer.now());
-        let waker = memory.take_waker(node);
-        let task = memory.tasks.0[node as usize].as_mut().expect("an async node has a task");
-        let core = &*memory.core;
+        let number = memory.berths.vacant(works.plan.traits(node).berth, &memory.core.inbox);
+        let (core, berth) = (&*memory.core, memory.berths.berth(number));
         let call = Call {
             // SAFETY: as in `call`.
             turn: unsafe { core.slots.turn() },
@@ -382,28 +379,35 @@ impl<R, T: Timer + Clone, M: Reach> Going<R, T, M> {
             again,
             claim: &|| true,
         };
-        let started = task.start(call, &mut Context::from_waker(&waker.1));
-        memory.put_waker(node, waker);
+        let op = core.plan.actions.op(node);
+        let context = &mut Context::from_waker(berth.rearmed());
+        // SAFETY: the berth is vacant, and of the kind that was made for the node's future.
+        let started = unsafe { op.start(berth.room(), call, context) };
         match started {
             Poll::Ready(called) => self.ends(node, called),
             Poll::Pending => {
+                memory.berths.occupy(number, node);
                 self.waits_for += 1;
                 self.time(node);
             }
         }
     }
 
-    /// Polls an async node that runs.
-    fn poll_task(&mut self, node: u32) {
-        self.last_end = None;
+    /// Polls the async node that was woken.
+    fn poll_task(&mut self, number: u32) {
         let memory = self.memory.as_mut().expect("there until the run has ended");
-        let waker = memory.take_waker(node);
-        let task = memory.tasks.0[node as usize].as_mut().expect("an async node has a task");
+        // It may be a wake-up that comes too late, of another run even.
+        let Some(node) = memory.berths.node_in(number) else { return };
+        self.last_end = None;
+        let (core, berth) = (&*memory.core, memory.berths.berth(number));
         // SAFETY: as in `call`: it is still the node's turn until it has ended.
-        let turn = unsafe { memory.core.slots.turn() };
-        let polled = task.poll(turn, &mut Context::from_waker(&waker.1));
-        memory.put_waker(node, waker);
+        let turn = unsafe { core.slots.turn() };
+        let op = core.plan.actions.op(node);
+        let context = &mut Context::from_waker(berth.rearmed());
+        // SAFETY: the node occupies the berth.
+        let polled = unsafe { op.poll(berth.room(), turn, context) };
         if let Poll::Ready(called) = polled {
+            memory.berths.vacate(number);
             self.waits_for -= 1;
             self.ends(node, called);
         }
