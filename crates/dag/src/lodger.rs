@@ -35,6 +35,7 @@ where
     F: Fn(Cx<'_, R>, S::Values<'static>) -> Fut,
     Fut: Future<Output = Result<T, Failure>>,
     S: Sources,
+    T: 'static,
     M: Reach,
 {
     fn slot(&self) -> &'static SlotKind {

@@ -99,6 +99,7 @@ impl<F, S, T, R, M> Op<R, M> for Sync<F, S, T>
 where
     F: for<'a> Fn(Cx<'a, R>, S::Values<'a>) -> Result<T, Failure>,
     S: Sources,
+    T: 'static,
     M: Reach,
 {
     fn slot(&self) -> &'static SlotKind {

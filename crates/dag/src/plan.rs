@@ -232,9 +232,10 @@ impl<R, M: Reach> Compiled<R, M> {
                 keepers[edge.node as usize] += keeps;
             }
         }
-        for (consumers, keepers) in consumers.iter_mut().zip(keepers) {
+        for ((consumers, keepers), draft) in consumers.iter_mut().zip(keepers).zip(&drafts) {
             // One keeper alone may not be the last to come: others borrow it then.
-            consumers.shared = keepers > 1 || (keepers == 1 && consumers.count > 1);
+            let is_shared = keepers > 1 || (keepers == 1 && consumers.count > 1);
+            consumers.shared = is_shared && !(draft.action.op.slot().is_copied)();
         }
 
         let (starts, mut successors) = rows(&predecessors);

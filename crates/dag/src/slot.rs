@@ -12,11 +12,12 @@
 //!   (release), and emptied by the last, who sees that all others have (acquire).
 
 use std::{
+    any::TypeId,
     cell::UnsafeCell,
     fmt,
     marker::PhantomData,
     mem::{self, MaybeUninit},
-    ptr::NonNull,
+    ptr::{self, NonNull},
     sync::{
         Arc,
         atomic::{AtomicU32, Ordering, fence},
@@ -32,7 +33,7 @@ pub(crate) enum Value<T> {
     Empty,
     /// For one consumer, or for several of which all but the last only borrow it.
     Own(T),
-    /// For several that keep it.
+    /// For several that keep it, and not as copies.
     Shared(Arc<T>),
 }
 
@@ -63,6 +64,19 @@ unsafe fn value_in<T>(room: &Room) -> &UnsafeCell<Value<T>> {
     }
 }
 
+/// Whether those who keep a value of this type get copies of it, because it is no larger than a pointer to a shared one,
+/// and nothing but its bits. All such types are `Copy`. That others are cannot be known here.
+#[inline]
+fn is_copied<T: 'static>() -> bool {
+    fn is<T: 'static, C: Copy + 'static>() -> bool {
+        TypeId::of::<T>() == TypeId::of::<C>()
+    }
+    macro_rules! is_one_of {
+        ($($copy:ty)*) => { $(is::<T, $copy>())||* };
+    }
+    is_one_of!(() bool char u8 u16 u32 u64 usize i8 i16 i32 i64 isize f32 f64)
+}
+
 /// Furnishes, clears and empties rooms for values of one type.
 pub(crate) struct SlotKind {
     /// Puts an empty value into a room that has nothing in it.
@@ -71,10 +85,12 @@ pub(crate) struct SlotKind {
     clear: unsafe fn(&Room),
     /// Takes away what `furnish` has put there.
     free: unsafe fn(&Room),
+    /// Whether those who keep a value get copies of it.
+    pub(crate) is_copied: fn() -> bool,
 }
 
 impl SlotKind {
-    pub(crate) const fn of<T>() -> &'static Self {
+    pub(crate) const fn of<T: 'static>() -> &'static Self {
         const {
             &Self {
                 furnish: |room| {
@@ -105,6 +121,7 @@ impl SlotKind {
                         drop(unsafe { Box::from_raw(boxed.as_ptr()) });
                     }
                 },
+                is_copied: is_copied::<T>,
             }
         }
     }
@@ -153,7 +170,7 @@ struct Slot {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Consumers {
     pub(crate) count: u32,
-    /// Several keep it: it lies in a block of its own.
+    /// Several keep it, and not as copies: it lies in a block of its own.
     pub(crate) shared: bool,
 }
 
@@ -245,10 +262,12 @@ impl<'a> Turn<'a> {
 
     /// What a node gets of an input whose output others keep as well, and whose consumer it stays.
     #[inline]
-    pub(crate) fn share<T>(&self, place: Place<T>) -> Option<Input<'static, T>> {
+    pub(crate) fn share<T: 'static>(&self, place: Place<T>) -> Option<Input<'static, T>> {
         // SAFETY: it is filled no more, and emptied only by the last consumer to leave: not while this node is one.
         match unsafe { &*self.slot(place).1.get() } {
             Value::Shared(output) => Some(Input::shared(output.clone())),
+            // SAFETY: its type is one of a few that are `Copy`.
+            Value::Own(output) if is_copied::<T>() => Some(Input::own(unsafe { ptr::read(output) })),
             Value::Own(_) | Value::Empty => None,
         }
     }
