@@ -65,6 +65,9 @@ pub trait Sources {
     /// The values, for as long as the turn goes on. The node stays their consumer; it may want them `again`.
     fn lend<'a>(&self, turn: Turn<'a>, again: bool) -> Self::Values<'a>;
 
+    /// The node does not want them any more that were lent to it, not to be wanted again.
+    fn give_back(&self, turn: Turn<'_>);
+
     /// The node does not want them any more.
     fn release(&self, turn: Turn<'_>);
 }
@@ -92,6 +95,11 @@ impl<T: 'static> Sources for Source<T> {
     #[inline]
     fn lend<'a>(&self, turn: Turn<'a>, again: bool) -> Input<'a, T> {
         turn.lend(self.0, again).expect(FILLED)
+    }
+
+    #[inline]
+    fn give_back(&self, turn: Turn<'_>) {
+        turn.give_back(self.0);
     }
 
     fn release(&self, turn: Turn<'_>) {
@@ -146,6 +154,11 @@ impl<T: 'static> Sources for OptionalSource<T> {
         turn.lend(self.0.0, again)
     }
 
+    #[inline]
+    fn give_back(&self, turn: Turn<'_>) {
+        self.0.give_back(turn);
+    }
+
     fn release(&self, turn: Turn<'_>) {
         self.0.release(turn);
     }
@@ -175,6 +188,13 @@ impl<S: Sources> Sources for Box<[S]> {
 
     fn lend<'a>(&self, turn: Turn<'a>, again: bool) -> Vec<S::Values<'a>> {
         self.iter().map(|source| source.lend(turn, again)).collect()
+    }
+
+    #[inline]
+    fn give_back(&self, turn: Turn<'_>) {
+        for source in self {
+            source.give_back(turn);
+        }
     }
 
     fn release(&self, turn: Turn<'_>) {
@@ -227,6 +247,13 @@ impl<S: Sources, const N: usize> Sources for [S; N] {
         self.each_ref().map(|source| source.lend(turn, again))
     }
 
+    #[inline]
+    fn give_back(&self, turn: Turn<'_>) {
+        for source in self {
+            source.give_back(turn);
+        }
+    }
+
     fn release(&self, turn: Turn<'_>) {
         for source in self {
             source.release(turn);
@@ -266,6 +293,15 @@ macro_rules! tuples {
             fn lend<'a>(&self, turn: Turn<'a>, again: bool) -> Self::Values<'a> {
                 let ($($name,)*) = self;
                 ($($name.lend(turn, again),)*)
+            }
+
+            #[inline]
+            #[allow(non_snake_case, unused_variables, reason = "for tuples of all lengths")]
+            fn give_back(&self, turn: Turn<'_>) {
+                let ($($name,)*) = self;
+                $(
+                    $name.give_back(turn);
+                )*
             }
 
             #[allow(non_snake_case, unused_variables, reason = "for tuples of all lengths")]

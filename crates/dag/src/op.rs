@@ -110,7 +110,7 @@ where
     fn call(&self, Call { turn, cx, again, claim }: Call<'_, R>) -> Called {
         let called = contain(|| (self.f)(cx, self.inputs.lend(turn, again)));
         if !again {
-            self.inputs.release(turn);
+            self.inputs.give_back(turn);
         }
         match called {
             Ok(Ok(output)) => {

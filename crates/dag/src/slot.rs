@@ -64,8 +64,8 @@ unsafe fn value_in<T>(room: &Room) -> &UnsafeCell<Value<T>> {
     }
 }
 
-/// Whether those who keep a value of this type get copies of it, because it is no larger than a pointer to a shared one,
-/// and nothing but its bits. All such types are `Copy`. That others are cannot be known here.
+/// Whether those who keep a value of this type get copies of it, because it is no larger than a pointer to a shared
+/// one, and nothing but its bits. All such types are `Copy`. That others are cannot be known here.
 #[inline]
 fn is_copied<T: 'static>() -> bool {
     fn is<T: 'static, C: Copy + 'static>() -> bool {
@@ -152,26 +152,42 @@ impl<T> Copy for Place<T> {}
 /// The slots of one run.
 pub(crate) struct Slots {
     slots: Box<[Slot]>,
+    /// What has furnished each.
+    kinds: Box<[&'static SlotKind]>,
     /// One thread does everything: counting takes no locked instruction.
     one_thread: bool,
 }
 
 /// The slot of one node, and all that is to be known of it, side by side.
 struct Slot {
-    /// Furnished by `kind`.
     room: Room,
-    consumers: Consumers,
-    /// How many consumers it still has.
+    /// How many consumers it still has. The last one puts back how many they were, for the next run.
     left: AtomicU32,
-    kind: &'static SlotKind,
+    consumers: Consumers,
 }
 
-/// Who wants the output of a node.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Consumers {
-    pub(crate) count: u32,
-    /// Several keep it, and not as copies: it lies in a block of its own.
-    pub(crate) shared: bool,
+/// Who wants the output of a node: how many, and whether it lies in a block of its own, because several keep it, and
+/// not as copies.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Consumers(u32);
+
+impl Consumers {
+    const SHARED: u32 = 1 << 31;
+
+    /// Edges are numbered in 31 bits.
+    pub(crate) const fn new(count: u32, shared: bool) -> Self {
+        Self(if shared { count | Self::SHARED } else { count })
+    }
+
+    #[inline]
+    const fn count(self) -> u32 {
+        self.0 & !Self::SHARED
+    }
+
+    #[inline]
+    const fn shared(self) -> bool {
+        self.0 & Self::SHARED != 0
+    }
 }
 
 // SAFETY: a slot is reached through `&Slots` by one thread at a time, or read by several: see above. That the values
@@ -186,26 +202,32 @@ impl Slots {
         consumers: &[Consumers],
         one_thread: bool,
     ) -> Self {
-        let slot = |(kind, consumers): (&'static SlotKind, &Consumers)| {
+        let slot = |(kind, consumers): (&&'static SlotKind, &Consumers)| {
             let room = UnsafeCell::new(MaybeUninit::uninit());
             (kind.furnish)(&room);
-            Slot { room, consumers: *consumers, left: AtomicU32::new(0), kind }
+            Slot { room, consumers: *consumers, left: AtomicU32::new(0) }
         };
-        Self { slots: kinds.zip(consumers).map(slot).collect(), one_thread }
+        let kinds: Box<[_]> = kinds.collect();
+        Self { slots: kinds.iter().zip(consumers).map(slot).collect(), kinds, one_thread }
     }
 
     /// Makes them ready for the next run. They are empty.
     pub(crate) fn reset(&mut self) {
         for slot in &mut self.slots {
-            *slot.left.get_mut() = slot.consumers.count;
+            *slot.left.get_mut() = slot.consumers.count();
         }
+    }
+
+    /// Whether each slot has all its consumers before it.
+    pub(crate) fn are_ready(&self) -> bool {
+        self.slots.iter().all(|slot| slot.left.load(Ordering::Relaxed) == slot.consumers.count())
     }
 
     /// Empties all slots.
     pub(crate) fn clear(&mut self) {
-        for slot in &self.slots {
+        for (slot, kind) in self.slots.iter().zip(&self.kinds) {
             // SAFETY: it is the kind that made it, and `&mut` says that nobody else touches it.
-            unsafe { (slot.kind.clear)(&slot.room) };
+            unsafe { (kind.clear)(&slot.room) };
         }
     }
 
@@ -237,10 +259,12 @@ impl<'a> Turn<'a> {
     #[inline]
     pub(crate) fn fill<T>(&self, place: Place<T>, output: T) {
         let (slot, value) = self.slot(place);
-        let filled = match slot.consumers {
-            Consumers { count: 0, .. } => return drop(contain(|| drop(output))),
-            Consumers { shared: true, .. } => Value::Shared(Arc::new(output)),
-            Consumers { shared: false, .. } => Value::Own(output),
+        let filled = if slot.consumers.shared() {
+            Value::Shared(Arc::new(output))
+        } else if slot.consumers.count() == 0 {
+            return drop(contain(|| drop(output)));
+        } else {
+            Value::Own(output)
         };
         // SAFETY: it is the node's turn: nobody else touches the slot. It is empty: nothing is to be dropped.
         unsafe { value.get().write(filled) };
@@ -252,6 +276,7 @@ impl<'a> Turn<'a> {
     pub(crate) fn take<T: 'static>(&self, place: Place<T>) -> Option<Input<'static, T>> {
         let (slot, value) = self.slot(place);
         if slot.has_one_consumer_left() {
+            slot.refill();
             // SAFETY: all other consumers have counted themselves out.
             return unsafe { empty(value) };
         }
@@ -289,16 +314,23 @@ impl<'a> Turn<'a> {
         }
     }
 
+    /// The node wants an input no more that was [lent](Turn::lend) to it, not to be wanted again.
+    #[inline]
+    pub(crate) fn give_back<T: 'static>(&self, place: Place<T>) {
+        // An only consumer has had the output itself.
+        if self.0.slots[place.node as usize].consumers.count() > 1 {
+            self.release(place);
+        }
+    }
+
     /// The node wants an input no more. The last to say so empties the slot.
     #[inline]
     pub(crate) fn release<T: 'static>(&self, place: Place<T>) {
         let (slot, value) = self.slot(place);
-        if slot.consumers.count == 1 {
+        if slot.consumers.count() == 1 {
             // There is nobody else to be counted.
         } else if self.0.one_thread {
-            let before = slot.left.load(Ordering::Relaxed);
-            slot.left.store(before - 1, Ordering::Relaxed);
-            if before > 1 {
+            if !slot.count_out() {
                 return;
             }
         } else if slot.left.fetch_sub(1, Ordering::Release) > 1 {
@@ -306,6 +338,7 @@ impl<'a> Turn<'a> {
         } else {
             // The others' use of the slot, before it is emptied.
             fence(Ordering::Acquire);
+            slot.refill();
         }
         // SAFETY: all other consumers have counted themselves out.
         if let Some(input) = unsafe { empty(value) } {
@@ -319,7 +352,22 @@ impl Slot {
     #[inline]
     fn has_one_consumer_left(&self) -> bool {
         // Acquire: the others' use of the slot. Nobody comes back, so the last one stays alone with it.
-        self.consumers.count == 1 || self.left.load(Ordering::Acquire) == 1
+        self.left.load(Ordering::Acquire) == 1
+    }
+
+    /// Counts one of several consumers out, where one thread does everything. Gives whether it was the last.
+    #[inline]
+    fn count_out(&self) -> bool {
+        let before = self.left.load(Ordering::Relaxed);
+        let is_last = before == 1;
+        self.left.store(if is_last { self.consumers.count() } else { before - 1 }, Ordering::Relaxed);
+        is_last
+    }
+
+    /// The last consumer leaves: the next run has them all before it. Nobody looks until then.
+    #[inline]
+    fn refill(&self) {
+        self.left.store(self.consumers.count(), Ordering::Relaxed);
     }
 }
 
@@ -340,9 +388,9 @@ unsafe fn empty<'a, T>(value: &UnsafeCell<Value<T>>) -> Option<Input<'a, T>> {
 impl Drop for Slots {
     fn drop(&mut self) {
         self.clear();
-        for slot in &self.slots {
+        for (slot, kind) in self.slots.iter().zip(&self.kinds) {
             // SAFETY: it is the kind that made it, and nobody has it any more.
-            unsafe { (slot.kind.free)(&slot.room) };
+            unsafe { (kind.free)(&slot.room) };
         }
     }
 }
