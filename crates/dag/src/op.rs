@@ -23,8 +23,8 @@ pub(crate) struct Call<'a, R> {
     pub(crate) cx: Cx<'a, R>,
     /// It may be run again, and needs its inputs then.
     pub(crate) again: bool,
-    /// Whether its output is still wanted. Asked once, before it is stored.
-    pub(crate) claim: &'a dyn Fn() -> bool,
+    /// Whether its output is still wanted, if that may change. Asked once, before it is stored.
+    pub(crate) claim: Option<&'a dyn Fn() -> bool>,
 }
 
 /// How a call, or a future, ended.
@@ -114,7 +114,7 @@ where
         }
         match called {
             Ok(Ok(output)) => {
-                if !claim() {
+                if claim.is_some_and(|claim| !claim()) {
                     drop(contain(|| drop(output)));
                     return Called::Late;
                 }

@@ -276,7 +276,7 @@ impl<R, M: Reach> Shift<R, M> {
             turn: unsafe { core.slots.turn() },
             cx: core.cx(node, core.count_attempt(node)),
             again,
-            claim: &|| core.claim(node),
+            claim: Some(&|| core.claim(node)),
         };
         let op = core.plan.actions.op(node);
         let called = op.call(call);

@@ -7,6 +7,7 @@
 mod conclusion;
 mod fate;
 mod giving_up;
+mod plain;
 mod timing;
 
 use std::{
@@ -81,6 +82,8 @@ pub(crate) struct Going<R, T: Timer + Clone, M: Reach> {
     asks_time: bool,
     /// What was under way has been given up on.
     has_given_up: bool,
+    /// A node has not ended well, or was skipped: others may have to be.
+    spoils: bool,
     /// How many nodes may begin in this poll.
     may_begin: usize,
     /// When the last node ended, in a traced run, while nothing else has been done since.
@@ -125,6 +128,7 @@ impl<R, T: Timer + Clone, M: Reach> Going<R, T, M> {
             asks_token: token.is_some(),
             asks_time: false,
             has_given_up: false,
+            spoils: false,
             may_begin: 0,
             last_end: None,
             token,
@@ -222,11 +226,13 @@ impl<R, T: Timer + Clone, M: Reach> Going<R, T, M> {
 
     /// Begins what is ready, the first first.
     fn begin_ready(&mut self) {
-        while self.may_begin > 0
-            && let Some(node) = self.memory().ready.pop_front()
-        {
-            self.may_begin -= 1;
-            self.begin(node);
+        while self.may_begin > 0 {
+            self.run_plain();
+            if self.may_begin > 0 {
+                let Some(node) = self.memory().ready.pop_front() else { return };
+                self.may_begin -= 1;
+                self.begin(node);
+            }
         }
     }
 
@@ -357,7 +363,7 @@ impl<R, T: Timer + Clone, M: Reach> Going<R, T, M> {
             turn: unsafe { core.slots.turn() },
             cx: core.cx(node, core.count_attempt(node)),
             again: self.is_tried_again(node),
-            claim: &|| true,
+            claim: None,
         };
         let called = core.plan.actions.op(node).call(call);
         self.ends(node, called);
@@ -377,7 +383,7 @@ impl<R, T: Timer + Clone, M: Reach> Going<R, T, M> {
             turn: unsafe { core.slots.turn() },
             cx: core.cx(node, core.count_attempt(node)),
             again,
-            claim: &|| true,
+            claim: None,
         };
         let op = core.plan.actions.op(node);
         let context = &mut Context::from_waker(berth.rearmed());
