@@ -304,34 +304,35 @@ impl<R, M: Reach> Core<R, M> {
     /// nothing now.
     #[inline]
     pub(crate) fn tell_successors(&self, node: u32, spoiler: Option<u32>, mut ready: impl FnMut(u32)) {
-        for successor in self.plan.successors(node) {
-            let next = successor.node();
-            if let Some(spoiler) = spoiler
-                && successor.is_required()
-            {
-                // The first counts. Relaxed: the count below publishes it.
-                let spoilers = &self.spoilers[next as usize];
+        let successors = self.plan.successors(node);
+        if let Some(spoiler) = spoiler {
+            for successor in successors.iter().filter(|successor| successor.is_required()) {
+                let spoilers = &self.spoilers[successor.node() as usize];
+                // The first counts. Relaxed: the counts below publish it.
                 let _: Result<_, _> =
                     spoilers.compare_exchange(0, spoiler + 1, Ordering::Relaxed, Ordering::Relaxed);
             }
-            if self.count_down(next) {
-                ready(next);
+        }
+        let missing = &*self.missing;
+        if self.plan.one_thread {
+            for successor in successors {
+                let missing = &missing[successor.node() as usize];
+                let left = missing.load(Ordering::Relaxed) - 1;
+                missing.store(left, Ordering::Relaxed);
+                if left == 0 {
+                    ready(successor.node());
+                }
+            }
+            return;
+        }
+        for successor in successors {
+            let missing = &missing[successor.node() as usize];
+            // Who brings the last input is alone with the count: it costs no locked instruction to see that. Release:
+            // the output that is there now. Acquire: those of the other inputs.
+            if missing.load(Ordering::Acquire) == 1 || missing.fetch_sub(1, Ordering::AcqRel) == 1 {
+                ready(successor.node());
             }
         }
-    }
-
-    /// One input less is missing. Gives whether that was the last.
-    #[inline]
-    fn count_down(&self, node: u32) -> bool {
-        let missing = &self.missing[node as usize];
-        if self.plan.one_thread {
-            let left = missing.load(Ordering::Relaxed) - 1;
-            missing.store(left, Ordering::Relaxed);
-            return left == 0;
-        }
-        // Who brings the last input is alone with the count: it costs no locked instruction to see that. Release: the
-        // output that is there now. Acquire: those of the other inputs.
-        missing.load(Ordering::Acquire) == 1 || missing.fetch_sub(1, Ordering::AcqRel) == 1
     }
 
     // ---- late nodes ----

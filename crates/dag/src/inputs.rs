@@ -1,5 +1,7 @@
 //! What a node depends on, and what it gets of that.
 
+use std::mem::{self, MaybeUninit};
+
 use crate::{
     graph::Handle,
     input::Input,
@@ -72,7 +74,11 @@ pub trait Sources {
     fn release(&self, turn: Turn<'_>);
 }
 
-const FILLED: &str = "a node is run only if its required inputs have ended well";
+/// A required input is there.
+#[inline]
+fn filled<T>(input: Option<Input<'_, T>>) -> Input<'_, T> {
+    input.expect("a node is run only if its required inputs have ended well")
+}
 
 /// One input, checked.
 #[doc(hidden)]
@@ -89,12 +95,12 @@ impl<T: 'static> Sources for Source<T> {
 
     #[inline]
     fn take(&self, turn: Turn<'_>, again: bool) -> Input<'static, T> {
-        if again { turn.share(self.0) } else { turn.take(self.0) }.expect(FILLED)
+        filled(if again { turn.share(self.0) } else { turn.take(self.0) })
     }
 
     #[inline]
     fn lend<'a>(&self, turn: Turn<'a>, again: bool) -> Input<'a, T> {
-        turn.lend(self.0, again).expect(FILLED)
+        filled(turn.lend(self.0, again))
     }
 
     #[inline]
@@ -234,17 +240,29 @@ impl<D: Dependencies> Dependencies for Vec<D> {
     }
 }
 
+/// An array of what `take` gives of each source. If that panicked, which would be a defect of ours, what was taken
+/// would not be dropped: so the array need not be in memory, piece by piece, while it is made.
+#[inline]
+fn each<S, V, const N: usize>(sources: &[S; N], take: impl Fn(&S) -> V) -> [V; N] {
+    let mut values = [const { MaybeUninit::<V>::uninit() }; N];
+    for (value, source) in values.iter_mut().zip(sources) {
+        value.write(take(source));
+    }
+    // SAFETY: all were written, and a value may be read as what it is.
+    unsafe { mem::transmute_copy(&values) }
+}
+
 impl<S: Sources, const N: usize> Sources for [S; N] {
     type Values<'a> = [S::Values<'a>; N];
 
     #[inline]
     fn take(&self, turn: Turn<'_>, again: bool) -> [S::Values<'static>; N] {
-        self.each_ref().map(|source| source.take(turn, again))
+        each(self, |source| source.take(turn, again))
     }
 
     #[inline]
     fn lend<'a>(&self, turn: Turn<'a>, again: bool) -> [S::Values<'a>; N] {
-        self.each_ref().map(|source| source.lend(turn, again))
+        each(self, |source| source.lend(turn, again))
     }
 
     #[inline]

@@ -16,7 +16,7 @@ use crate::{
     cx::Cx,
     failure::Failure,
     inputs::Sources,
-    op::{Call, Called, Op},
+    op::{Call, Called, End, Op},
     reach::Reach,
     slot::{Place, SlotKind, Turn},
 };
@@ -58,25 +58,25 @@ where
     unsafe fn start(&self, room: NonNull<u8>, call: Call<'_, R>, context: &mut Context<'_>) -> Poll<Called> {
         let Call { turn, cx, again, .. } = call;
         let future = room.cast::<Fut>();
-        let mut is_there = false;
-        let polled = contain(|| {
+        let (mut is_there, mut failed) = (false, None);
+        let end = contain(|| {
             let made = (self.f)(cx, self.inputs.take(turn, again));
             // SAFETY: by the caller's word there is room for it, and nothing there that would have to be dropped.
             unsafe { future.write(made) };
             is_there = true;
             // SAFETY: it has just been written.
-            unsafe { poll(future, &mut is_there, context) }
+            unsafe { self.poll_future(future, &mut is_there, &mut failed, turn, context) }
         });
-        self.ends(polled, future, is_there, turn)
+        ends(end, failed, future, is_there)
     }
 
     #[inline]
     unsafe fn poll(&self, room: NonNull<u8>, turn: Turn<'_>, context: &mut Context<'_>) -> Poll<Called> {
         let future = room.cast::<Fut>();
-        let mut is_there = true;
+        let (mut is_there, mut failed) = (true, None);
         // SAFETY: by the caller's word it is there.
-        let polled = contain(|| unsafe { poll(future, &mut is_there, context) });
-        self.ends(polled, future, is_there, turn)
+        let end = contain(|| unsafe { self.poll_future(future, &mut is_there, &mut failed, turn, context) });
+        ends(end, failed, future, is_there)
     }
 
     unsafe fn cancel(&self, room: NonNull<u8>) {
@@ -89,54 +89,66 @@ where
     }
 }
 
-/// Polls a future, and drops it when it is ready: what it holds goes before its node has ended, and a panic in that is
-/// one of the node.
-///
-/// # Safety
-/// It is there, is the caller's alone, and does not move until it is dropped.
-#[inline]
-unsafe fn poll<Fut: Future>(
-    mut future: NonNull<Fut>,
-    is_there: &mut bool,
-    context: &mut Context<'_>,
-) -> Poll<Fut::Output> {
-    // SAFETY: by the caller's word it is there, and nobody else has it.
-    let lodger = unsafe { future.as_mut() };
-    // SAFETY: by the caller's word it does not move.
-    let polled = unsafe { Pin::new_unchecked(lodger) }.poll(context);
-    if polled.is_ready() {
+impl<F, Fut, S, T, M> Async<F, Fut, S, T, M>
+where
+    Fut: Future<Output = Result<T, Failure>>,
+    M: Reach,
+{
+    /// Polls a future, and drops it when it is ready: what it holds goes before its node has ended, and a panic in that
+    /// is one of the node.
+    ///
+    /// # Safety
+    /// It is there, is the caller's alone, and does not move until it is dropped.
+    #[inline]
+    unsafe fn poll_future(
+        &self,
+        mut future: NonNull<Fut>,
+        is_there: &mut bool,
+        failed: &mut Option<Failure>,
+        turn: Turn<'_>,
+        context: &mut Context<'_>,
+    ) -> Poll<End> {
+        // SAFETY: by the caller's word it is there, and nobody else has it.
+        let lodger = unsafe { future.as_mut() };
+        // SAFETY: by the caller's word it does not move.
+        let Poll::Ready(output) = unsafe { Pin::new_unchecked(lodger) }.poll(context) else {
+            return Poll::Pending;
+        };
         *is_there = false;
         // SAFETY: it is not touched any more, whether this panics or not.
         unsafe { future.drop_in_place() };
-    }
-    polled
-}
-
-impl<F, Fut, S, T, M: Reach> Async<F, Fut, S, T, M> {
-    #[inline]
-    fn ends(
-        &self,
-        polled: Result<Poll<Result<T, Failure>>, Panicked>,
-        future: NonNull<Fut>,
-        is_there: bool,
-        turn: Turn<'_>,
-    ) -> Poll<Called> {
-        Poll::Ready(match polled {
-            Ok(Poll::Pending) => return Poll::Pending,
-            Ok(Poll::Ready(Ok(output))) => {
+        Poll::Ready(match output {
+            Ok(output) => {
                 turn.fill(self.place, output);
-                Called::Stored
+                End::Stored
             }
-            Ok(Poll::Ready(Err(failure))) => Called::Failed(failure),
-            Err(panic) => {
-                if is_there {
-                    // SAFETY: it has panicked, and is not touched any more.
-                    drop(contain(|| unsafe { future.drop_in_place() }));
-                }
-                Called::Panicked(panic)
+            Err(failure) => {
+                *failed = Some(failure);
+                End::Failed
             }
         })
     }
+}
+
+/// What became of a future that was polled.
+#[inline]
+fn ends<Fut>(
+    end: Result<Poll<End>, Panicked>,
+    failed: Option<Failure>,
+    future: NonNull<Fut>,
+    is_there: bool,
+) -> Poll<Called> {
+    Poll::Ready(match end {
+        Ok(Poll::Pending) => return Poll::Pending,
+        Ok(Poll::Ready(end)) => Called::of(Ok(end), failed),
+        Err(panic) => {
+            if is_there {
+                // SAFETY: it has panicked, and is not touched any more.
+                drop(contain(|| unsafe { future.drop_in_place() }));
+            }
+            Called::Panicked(panic)
+        }
+    })
 }
 
 /// The future of a node that goes on after its deadline, in the memory that it began in. What it gives is discarded.

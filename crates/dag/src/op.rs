@@ -37,6 +37,26 @@ pub(crate) enum Called {
     Panicked(Panicked),
 }
 
+/// How what is called ended, in a word: what is large, and seldom there, lies elsewhere.
+#[derive(Clone, Copy)]
+pub(crate) enum End {
+    Stored,
+    Late,
+    Failed,
+}
+
+impl Called {
+    #[inline]
+    pub(crate) fn of(end: Result<End, Panicked>, failure: Option<Failure>) -> Self {
+        match (end, failure) {
+            (Ok(End::Stored), _) => Self::Stored,
+            (Ok(End::Late | End::Failed), None) => Self::Late,
+            (Ok(End::Late | End::Failed), Some(failure)) => Self::Failed(failure),
+            (Err(panic), _) => Self::Panicked(panic),
+        }
+    }
+}
+
 /// The op of one node.
 pub(crate) trait Op<R, M: Reach> {
     fn slot(&self) -> &'static SlotKind;
@@ -108,22 +128,25 @@ where
 
     #[inline]
     fn call(&self, Call { turn, cx, again, claim }: Call<'_, R>) -> Called {
-        let called = contain(|| (self.f)(cx, self.inputs.lend(turn, again)));
+        let mut failed = None;
+        let end = contain(|| match (self.f)(cx, self.inputs.lend(turn, again)) {
+            Ok(output) if claim.is_none_or(|claim| claim()) => {
+                turn.fill(self.place, output);
+                End::Stored
+            }
+            Ok(output) => {
+                drop(contain(|| drop(output)));
+                End::Late
+            }
+            Err(failure) => {
+                failed = Some(failure);
+                End::Failed
+            }
+        });
         if !again {
             self.inputs.give_back(turn);
         }
-        match called {
-            Ok(Ok(output)) => {
-                if claim.is_some_and(|claim| !claim()) {
-                    drop(contain(|| drop(output)));
-                    return Called::Late;
-                }
-                turn.fill(self.place, output);
-                Called::Stored
-            }
-            Ok(Err(failure)) => Called::Failed(failure),
-            Err(panic) => Called::Panicked(panic),
-        }
+        Called::of(end, failed)
     }
 
     fn release_inputs(&self, turn: Turn<'_>) {

@@ -20,7 +20,7 @@ use std::{
     ptr::{self, NonNull},
     sync::{
         Arc,
-        atomic::{AtomicU32, Ordering, fence},
+        atomic::{AtomicU32, Ordering},
     },
 };
 
@@ -274,6 +274,9 @@ impl<'a> Turn<'a> {
     /// input has given no output.
     #[inline]
     pub(crate) fn take<T: 'static>(&self, place: Place<T>) -> Option<Input<'static, T>> {
+        if is_copied::<T>() {
+            return self.copy(place, false);
+        }
         let (slot, value) = self.slot(place);
         if slot.has_one_consumer_left() {
             slot.refill();
@@ -288,19 +291,42 @@ impl<'a> Turn<'a> {
     /// What a node gets of an input whose output others keep as well, and whose consumer it stays.
     #[inline]
     pub(crate) fn share<T: 'static>(&self, place: Place<T>) -> Option<Input<'static, T>> {
+        if is_copied::<T>() {
+            return self.copy(place, true);
+        }
         // SAFETY: it is filled no more, and emptied only by the last consumer to leave: not while this node is one.
         match unsafe { &*self.slot(place).1.get() } {
             Value::Shared(output) => Some(Input::shared(output.clone())),
-            // SAFETY: its type is one of a few that are `Copy`.
-            Value::Own(output) if is_copied::<T>() => Some(Input::own(unsafe { ptr::read(output) })),
             Value::Own(_) | Value::Empty => None,
         }
     }
 
-    /// What a node gets of an input that it does not keep beyond its turn. It stays its consumer, also if it is the
-    /// last, and then gets the output itself, unless it may want it `again`.
+    /// What a node gets of an input of a type that is [copied](is_copied), whose consumer it stays if it may want it
+    /// `again`.
+    #[inline(always)]
+    fn copy<T: 'static>(&self, place: Place<T>, again: bool) -> Option<Input<'static, T>> {
+        let (slot, value) = self.slot(place);
+        // SAFETY: as in `share`.
+        let input = match unsafe { &*value.get() } {
+            // SAFETY: all types that are copied are `Copy`.
+            Value::Own(output) => Some(Input::own(unsafe { ptr::read(output) })),
+            Value::Shared(_) | Value::Empty => None,
+        };
+        if !again && slot.count_out(self.0.one_thread) {
+            // SAFETY: all other consumers have counted themselves out. What is `Copy` needs no drop.
+            unsafe { value.get().write(Value::Empty) };
+        }
+        input
+    }
+
+    /// What a node gets of an input that it does not keep beyond its turn. It is its consumer until it
+    /// [gives it back](Turn::give_back), also if it is the last, and then gets the output itself, unless it may want it
+    /// `again`.
     #[inline]
     pub(crate) fn lend<T: 'static>(&self, place: Place<T>, again: bool) -> Option<Input<'a, T>> {
+        if is_copied::<T>() {
+            return self.copy(place, again);
+        }
         let (slot, value) = self.slot(place);
         if !again && slot.has_one_consumer_left() {
             // SAFETY: all other consumers have counted themselves out.
@@ -317,8 +343,8 @@ impl<'a> Turn<'a> {
     /// The node wants an input no more that was [lent](Turn::lend) to it, not to be wanted again.
     #[inline]
     pub(crate) fn give_back<T: 'static>(&self, place: Place<T>) {
-        // An only consumer has had the output itself.
-        if self.0.slots[place.node as usize].consumers.count() > 1 {
+        // A copy was taken, not lent, and an only consumer has had the output itself.
+        if !is_copied::<T>() && self.0.slots[place.node as usize].consumers.count() > 1 {
             self.release(place);
         }
     }
@@ -327,18 +353,8 @@ impl<'a> Turn<'a> {
     #[inline]
     pub(crate) fn release<T: 'static>(&self, place: Place<T>) {
         let (slot, value) = self.slot(place);
-        if slot.consumers.count() == 1 {
-            // There is nobody else to be counted.
-        } else if self.0.one_thread {
-            if !slot.count_out() {
-                return;
-            }
-        } else if slot.left.fetch_sub(1, Ordering::Release) > 1 {
+        if !slot.count_out(self.0.one_thread) {
             return;
-        } else {
-            // The others' use of the slot, before it is emptied.
-            fence(Ordering::Acquire);
-            slot.refill();
         }
         // SAFETY: all other consumers have counted themselves out.
         if let Some(input) = unsafe { empty(value) } {
@@ -355,13 +371,21 @@ impl Slot {
         self.left.load(Ordering::Acquire) == 1
     }
 
-    /// Counts one of several consumers out, where one thread does everything. Gives whether it was the last.
+    /// Counts a consumer out. Gives whether it was the last.
     #[inline]
-    fn count_out(&self) -> bool {
-        let before = self.left.load(Ordering::Relaxed);
-        let is_last = before == 1;
-        self.left.store(if is_last { self.consumers.count() } else { before - 1 }, Ordering::Relaxed);
-        is_last
+    fn count_out(&self, one_thread: bool) -> bool {
+        if one_thread {
+            let before = self.left.load(Ordering::Relaxed);
+            let is_last = before == 1;
+            self.left.store(if is_last { self.consumers.count() } else { before - 1 }, Ordering::Relaxed);
+            return is_last;
+        }
+        // Acquire, in both: the others' use of the slot, before it is emptied. Release: one's own.
+        if self.left.load(Ordering::Acquire) > 1 && self.left.fetch_sub(1, Ordering::AcqRel) > 1 {
+            return false;
+        }
+        self.refill();
+        true
     }
 
     /// The last consumer leaves: the next run has them all before it. Nobody looks until then.

@@ -297,7 +297,7 @@ impl<R, T: Timer + Clone, M: Reach> Going<R, T, M> {
                 Condition::Request(f) => contain(|| f(core.cx(node, 1))),
                 Condition::Input(source) => {
                     let holds = self.turn_of(node, |_, turn| *source.lend(turn, false));
-                    self.turn_of(node, |_, turn| source.release(turn));
+                    self.turn_of(node, |_, turn| source.give_back(turn));
                     Ok(holds)
                 }
             };

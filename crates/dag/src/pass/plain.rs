@@ -66,27 +66,31 @@ impl<R, T: Timer + Clone, M: Reach> Going<R, T, M> {
                 again: false,
                 claim: None,
             };
-            let called = if step.traits.kind == Kind::Inline {
+            // How it ended is looked at where it lies: seldom is it anything that has to be moved.
+            if step.traits.kind == Kind::Inline {
                 core.begins(node, || last_end.unwrap_or_else(|| works.timer.now()));
-                step.op().call(call)
+                let called = step.op().call(call);
+                if !matches!(called, Called::Stored) {
+                    matter = Some(Matter::Ended(node, called));
+                    break;
+                }
             } else {
                 core.begins(node, || works.timer.now());
                 let number = memory.berths.vacant(step.traits.berth, &core.inbox);
                 let berth = memory.berths.berth(number);
                 let context = &mut Context::from_waker(berth.rearmed());
                 // SAFETY: as in `start_task`.
-                match unsafe { step.op().start(berth.room(), call, context) } {
-                    Poll::Ready(called) => called,
-                    Poll::Pending => {
-                        memory.berths.occupy(number, node);
-                        matter = Some(Matter::Waits(node));
-                        break;
-                    }
+                let started = unsafe { step.op().start(berth.room(), call, context) };
+                if !matches!(started, Poll::Ready(Called::Stored)) {
+                    matter = Some(match started {
+                        Poll::Ready(called) => Matter::Ended(node, called),
+                        Poll::Pending => {
+                            memory.berths.occupy(number, node);
+                            Matter::Waits(node)
+                        }
+                    });
+                    break;
                 }
-            };
-            if !matches!(called, Called::Stored) {
-                matter = Some(Matter::Ended(node, called));
-                break;
             }
             core.has_ended(node, || *self.last_end.insert(works.timer.now()));
             core.set(node, state::OK);
