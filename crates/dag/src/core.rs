@@ -29,7 +29,7 @@ use crate::{
     cx::{Cx, Terms},
     graph::Kind,
     inbox::Inbox,
-    plan::Compiled,
+    plan::{Compiled, Step},
     reach::Reach,
     run::Options,
     shift::Stacks,
@@ -303,8 +303,13 @@ impl<R, M: Reach> Core<R, M> {
     /// A node has ended, well or not: counts it out with those who depend on it, and gives those that are missing
     /// nothing now.
     #[inline]
-    pub(crate) fn tell_successors(&self, node: u32, spoiler: Option<u32>, mut ready: impl FnMut(u32)) {
-        let successors = self.plan.successors(node);
+    pub(crate) fn tell_successors(
+        &self,
+        step: &Step<R, M>,
+        spoiler: Option<u32>,
+        mut ready: impl FnMut(u32),
+    ) {
+        let successors = self.plan.successors(step);
         if let Some(spoiler) = spoiler {
             for successor in successors.iter().filter(|successor| successor.is_required()) {
                 let spoilers = &self.spoilers[successor.node() as usize];

@@ -67,6 +67,7 @@ mod memory;
 mod op;
 mod pass;
 mod plan;
+mod queue;
 mod reach;
 mod report;
 mod retry;

@@ -2,7 +2,7 @@
 
 use std::{
     cmp::Reverse,
-    collections::{BinaryHeap, VecDeque},
+    collections::BinaryHeap,
     future::Future,
     pin::Pin,
     sync::Arc,
@@ -17,6 +17,7 @@ use crate::{
     core::Core,
     inbox::{NodeWaker, Post},
     plan::Compiled,
+    queue::Queue,
     reach::Reach,
 };
 
@@ -30,8 +31,8 @@ pub(crate) struct Memory<R, T: Timer, M: Reach> {
     pub(crate) core: Arc<Core<R, M>>,
     pub(crate) berths: Berths<M>,
     pub(crate) post: Post,
-    /// Nodes that are ready, in the order in which they became so: what was written last is read soon.
-    pub(crate) ready: VecDeque<u32>,
+    /// Nodes that are ready.
+    pub(crate) ready: Queue,
     /// CPU nodes that are to be brought to the pool at the end of this turn.
     pub(crate) for_pool: Vec<u32>,
     /// Async nodes that have begun to wait in this turn, and may do so only for a while.
@@ -72,7 +73,7 @@ impl<R, T: Timer, M: Reach> Memory<R, T, M> {
         Self {
             berths: Berths::new(plan.nodes.len(), &plan.berths),
             post: Post::default(),
-            ready: VecDeque::new(),
+            ready: Queue::default(),
             for_pool: Vec::new(),
             to_be_timed: Vec::new(),
             timed: vec![false; retries].into(),

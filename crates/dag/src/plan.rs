@@ -288,8 +288,8 @@ impl<R, M: Reach> Compiled<R, M> {
     }
 
     #[inline]
-    pub(crate) fn successors(&self, node: u32) -> &[Successor] {
-        let (start, end) = self.actions.step(node).row;
+    pub(crate) fn successors(&self, step: &Step<R, M>) -> &[Successor] {
+        let (start, end) = step.row;
         &self.successors[start as usize..end as usize]
     }
 

@@ -321,7 +321,7 @@ impl<R, M: Reach> Shift<R, M> {
         core.has_ended(node, || (shop.now)());
         core.set(node, state::OK);
         self.ended += 1;
-        core.tell_successors(node, None, |next| {
+        core.tell_successors(core.plan.actions.step(node), None, |next| {
             let traits = core.plan.traits(next);
             let here = traits.kind == Kind::Cpu && traits.is_plain && !core.has_no_time && stack.is_some();
             if here && core.spoiler(next).is_none() { ready.push(next) } else { for_run.push(next) }

@@ -52,7 +52,7 @@ impl<R, T: Timer + Clone, M: Reach> Going<R, T, M> {
         let (core, ready) = (&memory.core, &mut memory.ready);
         core.has_ended(node, || *self.last_end.insert(self.works.timer.now()));
         core.set(node, to);
-        core.tell_successors(node, spoiler, |next| ready.push_back(next));
+        core.tell_successors(core.plan.actions.step(node), spoiler, |next| ready.push(next));
         core.count_ended(1);
     }
 

@@ -108,7 +108,7 @@ impl<R, T: Timer + Clone, M: Reach> Going<R, T, M> {
         let core = Arc::get_mut(&mut memory.core).expect("free memory is nobody else's");
         core.reset(terms, &options, now, watches);
         core.inbox.open(number);
-        memory.ready.extend(&works.plan.roots);
+        memory.ready.extend(works.plan.roots.iter().copied());
         let live = works.begins(&memory.core);
         let token = options.token.as_ref().map(|token| {
             let waker = NodeWaker::new(&memory.core.inbox, TOKEN);
@@ -229,7 +229,7 @@ impl<R, T: Timer + Clone, M: Reach> Going<R, T, M> {
         while self.may_begin > 0 {
             self.run_plain();
             if self.may_begin > 0 {
-                let Some(node) = self.memory().ready.pop_front() else { return };
+                let Some(node) = self.memory().ready.pop() else { return };
                 self.may_begin -= 1;
                 self.begin(node);
             }

@@ -46,7 +46,7 @@ impl<R, T: Timer + Clone, M: Reach> Going<R, T, M> {
         let (core, plan, ready) = (&*memory.core, &*works.plan, &mut memory.ready);
         let (mut matter, mut ended) = (None, 0);
         while self.may_begin > 0
-            && let Some(node) = ready.front().copied()
+            && let Some(node) = ready.first()
         {
             let step = plan.actions.step(node);
             if !step.traits.is_plain || matches!(step.traits.kind, Kind::Cpu | Kind::Blocking) {
@@ -55,7 +55,7 @@ impl<R, T: Timer + Clone, M: Reach> Going<R, T, M> {
             if deadline.is_some_and(|at| works.timer.now() >= at) {
                 break;
             }
-            ready.pop_front();
+            ready.pop();
             self.may_begin -= 1;
             core.set(node, state::RUNNING);
             let last_end = self.last_end.take();
@@ -94,7 +94,7 @@ impl<R, T: Timer + Clone, M: Reach> Going<R, T, M> {
             }
             core.has_ended(node, || *self.last_end.insert(works.timer.now()));
             core.set(node, state::OK);
-            core.tell_successors(node, None, |next| ready.push_back(next));
+            core.tell_successors(step, None, |next| ready.push(next));
             ended += 1;
         }
         if ended > 0 {
