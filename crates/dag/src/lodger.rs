@@ -99,7 +99,7 @@ where
     ///
     /// # Safety
     /// It is there, is the caller's alone, and does not move until it is dropped.
-    #[inline]
+    #[inline(always)] // With the first poll: that of a future that is ready is most of what its node does.
     unsafe fn poll_future(
         &self,
         mut future: NonNull<Fut>,
@@ -131,7 +131,7 @@ where
 }
 
 /// What became of a future that was polled.
-#[inline]
+#[inline(always)] // As above.
 fn ends<Fut>(
     end: Result<Poll<End>, Panicked>,
     failed: Option<Failure>,
