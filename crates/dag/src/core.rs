@@ -233,11 +233,11 @@ impl<R, M: Reach> Core<R, M> {
         self.spoilers[node as usize].load(Ordering::Relaxed).checked_sub(1)
     }
 
-    /// A node begins, if anybody needs to know when.
+    /// A node begins, if anybody needs to know when, in nanoseconds since the run's start.
     #[inline]
-    pub(crate) fn begins(&self, node: u32, now: impl FnOnce() -> Instant) {
+    pub(crate) fn begins(&self, node: u32, now: impl FnOnce() -> u64) {
         if self.watches {
-            let now = self.nanos(now());
+            let now = now();
             if let Some(begun) = self.begun.get(node as usize)
                 && begun.load(Ordering::Relaxed) == 0
             {
@@ -251,9 +251,9 @@ impl<R, M: Reach> Core<R, M> {
 
     /// A node has ended, if anybody needs to know when: those that are ready now can begin.
     #[inline]
-    pub(crate) fn has_ended(&self, node: u32, now: impl FnOnce() -> Instant) {
+    pub(crate) fn has_ended(&self, node: u32, now: impl FnOnce() -> u64) {
         if let Some(trace) = &self.trace {
-            trace.ends(node, self.nanos(now()));
+            trace.ends(node, now());
         }
     }
 

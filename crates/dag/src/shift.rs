@@ -267,7 +267,7 @@ impl<R, M: Reach> Shift<R, M> {
             }
             return;
         }
-        core.begins(node, || (self.shop.now)());
+        core.begins(node, || core.nanos((self.shop.now)()));
         let traits = core.plan.traits(node);
         let again = !traits.is_plain && core.plan.info(node).retry.is_some();
         let call = Call {
@@ -318,7 +318,7 @@ impl<R, M: Reach> Shift<R, M> {
     fn goes_on(&mut self, node: u32) {
         let Self { core, shop, ready, for_run, stack, .. } = self;
         let core = core.as_ref().expect("there until the job ends");
-        core.has_ended(node, || (shop.now)());
+        core.has_ended(node, || core.nanos((shop.now)()));
         core.set(node, state::OK);
         self.ended += 1;
         core.tell_successors(core.plan.actions.step(node), None, |next| {

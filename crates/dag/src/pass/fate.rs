@@ -50,7 +50,7 @@ impl<R, T: Timer + Clone, M: Reach> Going<R, T, M> {
         self.spoils |= spoiler.is_some();
         let memory = self.memory.as_mut().expect("there until the run has ended");
         let (core, ready) = (&memory.core, &mut memory.ready);
-        core.has_ended(node, || *self.last_end.insert(self.works.timer.now()));
+        core.has_ended(node, || *self.last_end.insert(core.nanos(self.works.timer.now())));
         core.set(node, to);
         core.tell_successors(core.plan.actions.step(node), spoiler, |next| ready.push(next));
         core.count_ended(1);

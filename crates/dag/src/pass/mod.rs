@@ -86,8 +86,9 @@ pub(crate) struct Going<R, T: Timer + Clone, M: Reach> {
     spoils: bool,
     /// How many nodes may begin in this poll.
     may_begin: usize,
-    /// When the last node ended, in a traced run, while nothing else has been done since.
-    last_end: Option<Instant>,
+    /// When the last node ended, in a traced run, in nanoseconds since its start, while nothing else has been done
+    /// since.
+    last_end: Option<u64>,
     /// An alarm is set that looks at nodes on the pool.
     watches: bool,
 }
@@ -356,7 +357,7 @@ impl<R, T: Timer + Clone, M: Reach> Going<R, T, M> {
         let last_end = self.last_end.take();
         let core = self.core();
         core.set(node, state::RUNNING);
-        core.begins(node, || last_end.unwrap_or_else(|| self.works.timer.now()));
+        core.begins(node, || last_end.unwrap_or_else(|| core.nanos(self.works.timer.now())));
         let call = Call {
             // SAFETY: this alone runs the node, whose inputs have ended; those that depend on it are told after it was
             // stored.
@@ -375,7 +376,7 @@ impl<R, T: Timer + Clone, M: Reach> Going<R, T, M> {
         let (works, again) = (&self.works, self.is_tried_again(node));
         let memory = self.memory.as_mut().expect("there until the run has ended");
         memory.core.set(node, state::RUNNING);
-        memory.core.begins(node, || works.timer.now());
+        memory.core.begins(node, || memory.core.nanos(works.timer.now()));
         let number = memory.berths.vacant(works.plan.traits(node).berth, &memory.core.inbox);
         let (core, berth) = (&*memory.core, memory.berths.berth(number));
         let call = Call {

@@ -68,14 +68,14 @@ impl<R, T: Timer + Clone, M: Reach> Going<R, T, M> {
             };
             // How it ended is looked at where it lies: seldom is it anything that has to be moved.
             if step.traits.kind == Kind::Inline {
-                core.begins(node, || last_end.unwrap_or_else(|| works.timer.now()));
+                core.begins(node, || last_end.unwrap_or_else(|| core.nanos(works.timer.now())));
                 let called = step.op().call(call);
                 if !matches!(called, Called::Stored) {
                     matter = Some(Matter::Ended(node, called));
                     break;
                 }
             } else {
-                core.begins(node, || works.timer.now());
+                core.begins(node, || core.nanos(works.timer.now()));
                 let number = memory.berths.vacant(step.traits.berth, &core.inbox);
                 let berth = memory.berths.berth(number);
                 let context = &mut Context::from_waker(berth.rearmed());
@@ -92,7 +92,7 @@ impl<R, T: Timer + Clone, M: Reach> Going<R, T, M> {
                     break;
                 }
             }
-            core.has_ended(node, || *self.last_end.insert(works.timer.now()));
+            core.has_ended(node, || *self.last_end.insert(core.nanos(works.timer.now())));
             core.set(node, state::OK);
             core.tell_successors(step, None, |next| ready.push(next));
             ended += 1;
