@@ -29,7 +29,7 @@ use crate::{
     cx::{Cx, Terms},
     graph::Kind,
     inbox::Inbox,
-    plan::Compiled,
+    plan::{Compiled, Step},
     reach::Reach,
     run::Options,
     shift::Stacks,
@@ -98,6 +98,8 @@ pub(crate) struct Core<R, M: Reach> {
     pub(crate) may_give_up: bool,
     /// Nodes without a timeout of their own have no time at all.
     pub(crate) has_no_time: bool,
+    /// There was no run, or something has gone wrong in the last one: the slots are not as it found them.
+    is_stale: bool,
 }
 
 /// Counts a node that goes on after its run. Dropping it counts it out.
@@ -129,6 +131,7 @@ impl<R, M: Reach> Core<R, M> {
             watches: false,
             may_give_up: false,
             has_no_time: false,
+            is_stale: true,
             plan,
         }
     }
@@ -142,8 +145,12 @@ impl<R, M: Reach> Core<R, M> {
             *missing.get_mut() = *inputs;
         }
         self.spoilers.iter_mut().for_each(|spoiler| *spoiler.get_mut() = 0);
+        if self.is_stale {
+            self.slots.reset();
+        }
+        debug_assert!(self.slots.are_ready(), "a run that went well leaves the slots as it found them");
+        self.is_stale = true;
         self.begun.iter_mut().for_each(|begun| *begun.get_mut() = 0);
-        self.slots.reset();
         *self.is_ending.get_mut() = false;
         *self.left.get_mut() = len as u32;
         *self.on_pool.get_mut() = 0;
@@ -156,8 +163,13 @@ impl<R, M: Reach> Core<R, M> {
         self.trace = traced.then(|| Trace::new(len));
     }
 
-    /// The run is over: lets go of what it was about.
-    pub(crate) fn forget(&mut self) {
+    /// The run is over: lets go of what it was about. If it has not come to a good end, that is more.
+    pub(crate) fn forget(&mut self, is_good: bool) {
+        if !is_good {
+            // What no consumer has taken.
+            self.slots.clear();
+        }
+        self.is_stale = !is_good;
         self.terms = None;
         self.trace = None;
     }
@@ -221,11 +233,11 @@ impl<R, M: Reach> Core<R, M> {
         self.spoilers[node as usize].load(Ordering::Relaxed).checked_sub(1)
     }
 
-    /// A node begins, if anybody needs to know when.
+    /// A node begins, if anybody needs to know when, in nanoseconds since the run's start.
     #[inline]
-    pub(crate) fn begins(&self, node: u32, now: impl FnOnce() -> Instant) {
+    pub(crate) fn begins(&self, node: u32, now: impl FnOnce() -> u64) {
         if self.watches {
-            let now = self.nanos(now());
+            let now = now();
             if let Some(begun) = self.begun.get(node as usize)
                 && begun.load(Ordering::Relaxed) == 0
             {
@@ -239,9 +251,9 @@ impl<R, M: Reach> Core<R, M> {
 
     /// A node has ended, if anybody needs to know when: those that are ready now can begin.
     #[inline]
-    pub(crate) fn has_ended(&self, node: u32, now: impl FnOnce() -> Instant) {
+    pub(crate) fn has_ended(&self, node: u32, now: impl FnOnce() -> u64) {
         if let Some(trace) = &self.trace {
-            trace.ends(node, self.nanos(now()));
+            trace.ends(node, now());
         }
     }
 
@@ -291,37 +303,41 @@ impl<R, M: Reach> Core<R, M> {
     /// A node has ended, well or not: counts it out with those who depend on it, and gives those that are missing
     /// nothing now.
     #[inline]
-    pub(crate) fn tell_successors(&self, node: u32, spoiler: Option<u32>, mut ready: impl FnMut(u32)) {
-        for successor in self.plan.successors(node) {
-            let next = successor.node();
-            if let Some(spoiler) = spoiler
-                && successor.is_required()
-            {
-                // The first counts. Relaxed: the count below publishes it.
-                let spoilers = &self.spoilers[next as usize];
+    pub(crate) fn tell_successors(
+        &self,
+        step: &Step<R, M>,
+        spoiler: Option<u32>,
+        mut ready: impl FnMut(u32),
+    ) {
+        let successors = self.plan.successors(step);
+        if let Some(spoiler) = spoiler {
+            for successor in successors.iter().filter(|successor| successor.is_required()) {
+                let spoilers = &self.spoilers[successor.node() as usize];
+                // The first counts. Relaxed: the counts below publish it.
                 let _: Result<_, _> =
                     spoilers.compare_exchange(0, spoiler + 1, Ordering::Relaxed, Ordering::Relaxed);
             }
-            if self.count_down(next) {
-                ready(next);
+        }
+        let missing = &*self.missing;
+        if self.plan.one_thread {
+            for successor in successors {
+                let missing = &missing[successor.node() as usize];
+                let left = missing.load(Ordering::Relaxed) - 1;
+                missing.store(left, Ordering::Relaxed);
+                if left == 0 {
+                    ready(successor.node());
+                }
+            }
+            return;
+        }
+        for successor in successors {
+            let missing = &missing[successor.node() as usize];
+            // Who brings the last input is alone with the count: it costs no locked instruction to see that. Release:
+            // the output that is there now. Acquire: those of the other inputs.
+            if missing.load(Ordering::Acquire) == 1 || missing.fetch_sub(1, Ordering::AcqRel) == 1 {
+                ready(successor.node());
             }
         }
-    }
-
-    /// One input less is missing. Gives whether that was the last.
-    #[inline]
-    fn count_down(&self, node: u32) -> bool {
-        if self.plan.inputs[node as usize] == 1 {
-            return true;
-        }
-        let missing = &self.missing[node as usize];
-        if self.plan.one_thread {
-            let left = missing.load(Ordering::Relaxed) - 1;
-            missing.store(left, Ordering::Relaxed);
-            return left == 0;
-        }
-        // Release: the output that is there now. Acquire: those of the other inputs.
-        missing.fetch_sub(1, Ordering::AcqRel) == 1
     }
 
     // ---- late nodes ----

@@ -5,7 +5,6 @@ use std::{
     future::Future,
     marker::PhantomData,
     panic::Location,
-    pin::Pin,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -22,7 +21,8 @@ use crate::{
     error::PlanErrors,
     failure::Failure,
     inputs::{Edge, Inputs, Optional, Source},
-    op::{self, Hosted, Op},
+    lodger::{Async, Lodger},
+    op::{self, Op},
     plan::Plan,
     reach::{Local, Reach, Threads},
     retry::Retry,
@@ -264,7 +264,7 @@ impl<R, M: Reach> Graph<R, M> {
         site: &'static Location<'static>,
         inputs: &I,
         f: F,
-        house: fn(Pin<Box<Hosted<Fut>>>) -> M::Runner,
+        house: fn(Lodger<Fut>) -> M::Runner,
     ) -> Handle<T>
     where
         I: Inputs,
@@ -274,7 +274,8 @@ impl<R, M: Reach> Graph<R, M> {
         R: 'static,
     {
         let kept = inputs.kept();
-        self.add(name, Kind::Async, site, inputs, |place| Box::new(op::Async::new(f, kept, place, house)))
+        let op = |place| Box::new(Async { f, inputs: kept, place, house }) as Box<dyn Op<R, M>>;
+        self.add(name, Kind::Async, site, inputs, op)
     }
 }
 
@@ -305,7 +306,7 @@ impl<R: Send + Sync + 'static> Graph<R, Threads> {
         Fut: Future<Output = Result<T, Failure>> + Send + 'static,
         T: Send + Sync + 'static,
     {
-        let house = |hosted: Pin<Box<Hosted<Fut>>>| -> SendRunner { hosted };
+        let house = |lodger: Lodger<Fut>| -> SendRunner { Box::pin(lodger) };
         self.add_async(name.into(), Location::caller(), &inputs, f, house)
     }
 
@@ -359,7 +360,7 @@ impl<R: 'static> Graph<R, Local> {
         Fut: Future<Output = Result<T, Failure>> + 'static,
         T: 'static,
     {
-        let house = |hosted: Pin<Box<Hosted<Fut>>>| -> LocalRunner { hosted };
+        let house = |lodger: Lodger<Fut>| -> LocalRunner { Box::pin(lodger) };
         self.add_async(name.into(), Location::caller(), &inputs, f, house)
     }
 }

@@ -36,7 +36,7 @@ struct State {
 /// What has come in.
 #[derive(Default)]
 pub(crate) struct Post {
-    /// Async nodes that were woken.
+    /// Berths whose nodes were woken.
     pub(crate) woken: Vec<u32>,
     /// Nodes whose inputs are all there.
     pub(crate) ready: Vec<u32>,
@@ -172,20 +172,22 @@ impl Inbox {
     }
 }
 
-/// The waker of an async node.
+/// The waker of whatever async node is in a berth.
 pub(crate) struct NodeWaker {
     inbox: Arc<Inbox>,
-    node: u32,
+    /// The number of its berth.
+    berth: u32,
     /// It is in the inbox already.
     woken: AtomicBool,
 }
 
 impl NodeWaker {
-    pub(crate) fn new(inbox: &Arc<Inbox>, node: u32) -> Arc<Self> {
-        Arc::new(Self { inbox: inbox.clone(), node, woken: AtomicBool::new(false) })
+    pub(crate) fn new(inbox: &Arc<Inbox>, berth: u32) -> Arc<Self> {
+        Arc::new(Self { inbox: inbox.clone(), berth, woken: AtomicBool::new(false) })
     }
 
     /// The node is about to be polled: wake-ups from now on count.
+    #[inline]
     pub(crate) fn rearm(&self) {
         // Who is woken seldom has to be rearmed. Acquire: what the waker did before, to the poll that follows.
         if self.woken.load(Ordering::Relaxed) {
@@ -202,7 +204,7 @@ impl Wake for NodeWaker {
     fn wake_by_ref(self: &Arc<Self>) {
         // Release: what was done before, to the poll that follows.
         if !self.woken.swap(true, Ordering::AcqRel) {
-            self.inbox.put(|post| post.woken.push(self.node));
+            self.inbox.put(|post| post.woken.push(self.berth));
         }
     }
 }

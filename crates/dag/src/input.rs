@@ -2,8 +2,8 @@
 
 use std::{fmt, ops::Deref, sync::Arc};
 
-/// The output of another node, or of a whole plan. Nothing was copied: it is the output itself for its last consumer;
-/// for others it is lent, to a node that is done with it when it returns, or shared.
+/// The output of another node, or of a whole plan. It is the output itself for its last consumer; for others it is
+/// lent, to a node that is done with it when it returns, or shared. Nothing was copied but numbers and the like.
 pub struct Input<'a, T>(Held<'a, T>);
 
 enum Held<'a, T> {

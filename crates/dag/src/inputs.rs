@@ -1,5 +1,7 @@
 //! What a node depends on, and what it gets of that.
 
+use std::mem::{self, MaybeUninit};
+
 use crate::{
     graph::Handle,
     input::Input,
@@ -65,11 +67,18 @@ pub trait Sources {
     /// The values, for as long as the turn goes on. The node stays their consumer; it may want them `again`.
     fn lend<'a>(&self, turn: Turn<'a>, again: bool) -> Self::Values<'a>;
 
+    /// The node does not want them any more that were lent to it, not to be wanted again.
+    fn give_back(&self, turn: Turn<'_>);
+
     /// The node does not want them any more.
     fn release(&self, turn: Turn<'_>);
 }
 
-const FILLED: &str = "a node is run only if its required inputs have ended well";
+/// A required input is there.
+#[inline]
+fn filled<T>(input: Option<Input<'_, T>>) -> Input<'_, T> {
+    input.expect("a node is run only if its required inputs have ended well")
+}
 
 /// One input, checked.
 #[doc(hidden)]
@@ -86,12 +95,17 @@ impl<T: 'static> Sources for Source<T> {
 
     #[inline]
     fn take(&self, turn: Turn<'_>, again: bool) -> Input<'static, T> {
-        if again { turn.share(self.0) } else { turn.take(self.0) }.expect(FILLED)
+        filled(if again { turn.share(self.0) } else { turn.take(self.0) })
     }
 
     #[inline]
     fn lend<'a>(&self, turn: Turn<'a>, again: bool) -> Input<'a, T> {
-        turn.lend(self.0, again).expect(FILLED)
+        filled(turn.lend(self.0, again))
+    }
+
+    #[inline]
+    fn give_back(&self, turn: Turn<'_>) {
+        turn.give_back(self.0);
     }
 
     fn release(&self, turn: Turn<'_>) {
@@ -146,6 +160,11 @@ impl<T: 'static> Sources for OptionalSource<T> {
         turn.lend(self.0.0, again)
     }
 
+    #[inline]
+    fn give_back(&self, turn: Turn<'_>) {
+        self.0.give_back(turn);
+    }
+
     fn release(&self, turn: Turn<'_>) {
         self.0.release(turn);
     }
@@ -175,6 +194,13 @@ impl<S: Sources> Sources for Box<[S]> {
 
     fn lend<'a>(&self, turn: Turn<'a>, again: bool) -> Vec<S::Values<'a>> {
         self.iter().map(|source| source.lend(turn, again)).collect()
+    }
+
+    #[inline]
+    fn give_back(&self, turn: Turn<'_>) {
+        for source in self {
+            source.give_back(turn);
+        }
     }
 
     fn release(&self, turn: Turn<'_>) {
@@ -214,17 +240,36 @@ impl<D: Dependencies> Dependencies for Vec<D> {
     }
 }
 
+/// An array of what `take` gives of each source. If that panicked, which would be a defect of ours, what was taken
+/// would not be dropped: so the array need not be in memory, piece by piece, while it is made.
+#[inline]
+fn each<S, V, const N: usize>(sources: &[S; N], take: impl Fn(&S) -> V) -> [V; N] {
+    let mut values = [const { MaybeUninit::<V>::uninit() }; N];
+    for (value, source) in values.iter_mut().zip(sources) {
+        value.write(take(source));
+    }
+    // SAFETY: all were written, and a value may be read as what it is.
+    unsafe { mem::transmute_copy(&values) }
+}
+
 impl<S: Sources, const N: usize> Sources for [S; N] {
     type Values<'a> = [S::Values<'a>; N];
 
     #[inline]
     fn take(&self, turn: Turn<'_>, again: bool) -> [S::Values<'static>; N] {
-        self.each_ref().map(|source| source.take(turn, again))
+        each(self, |source| source.take(turn, again))
     }
 
     #[inline]
     fn lend<'a>(&self, turn: Turn<'a>, again: bool) -> [S::Values<'a>; N] {
-        self.each_ref().map(|source| source.lend(turn, again))
+        each(self, |source| source.lend(turn, again))
+    }
+
+    #[inline]
+    fn give_back(&self, turn: Turn<'_>) {
+        for source in self {
+            source.give_back(turn);
+        }
     }
 
     fn release(&self, turn: Turn<'_>) {
@@ -266,6 +311,15 @@ macro_rules! tuples {
             fn lend<'a>(&self, turn: Turn<'a>, again: bool) -> Self::Values<'a> {
                 let ($($name,)*) = self;
                 ($($name.lend(turn, again),)*)
+            }
+
+            #[inline]
+            #[allow(non_snake_case, unused_variables, reason = "for tuples of all lengths")]
+            fn give_back(&self, turn: Turn<'_>) {
+                let ($($name,)*) = self;
+                $(
+                    $name.give_back(turn);
+                )*
             }
 
             #[allow(non_snake_case, unused_variables, reason = "for tuples of all lengths")]

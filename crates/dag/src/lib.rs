@@ -46,6 +46,7 @@
 //! 4. `slot`: where outputs lie. `op`: a node with its types forgotten.
 //! 5. `json`, behind the feature of that name: plans from data.
 
+mod berth;
 mod check;
 mod class;
 mod core;
@@ -61,10 +62,12 @@ mod input;
 mod inputs;
 #[cfg(feature = "json")]
 pub mod json;
+mod lodger;
 mod memory;
 mod op;
 mod pass;
 mod plan;
+mod queue;
 mod reach;
 mod report;
 mod retry;

@@ -2,7 +2,7 @@
 
 use std::{
     cmp::Reverse,
-    collections::{BinaryHeap, VecDeque},
+    collections::BinaryHeap,
     future::Future,
     pin::Pin,
     sync::Arc,
@@ -13,28 +13,26 @@ use std::{
 use ebbtide_lifecycle::time::Timer;
 
 use crate::{
+    berth::Berths,
     core::Core,
     inbox::{NodeWaker, Post},
     plan::Compiled,
-    reach::{Reach, Tasks},
+    queue::Queue,
+    reach::Reach,
 };
 
-/// In place of a node's number: the run's own timer.
+/// In place of a berth's number: the run's own timer.
 pub(crate) const TIMER: u32 = u32::MAX;
 
-/// In place of a node's number: the token that cancels the run.
+/// In place of a berth's number: the token that cancels the run.
 pub(crate) const TOKEN: u32 = u32::MAX - 1;
-
-/// The waker of a node, as what it is and as what futures get.
-pub(crate) type TaskWaker = (Arc<NodeWaker>, Waker);
 
 pub(crate) struct Memory<R, T: Timer, M: Reach> {
     pub(crate) core: Arc<Core<R, M>>,
-    pub(crate) tasks: Tasks<R, M>,
-    wakers: Box<[Option<TaskWaker>]>,
+    pub(crate) berths: Berths<M>,
     pub(crate) post: Post,
-    /// Nodes that are ready, in the order in which they became so: what was written last is read soon.
-    pub(crate) ready: VecDeque<u32>,
+    /// Nodes that are ready.
+    pub(crate) ready: Queue,
     /// CPU nodes that are to be brought to the pool at the end of this turn.
     pub(crate) for_pool: Vec<u32>,
     /// Async nodes that have begun to wait in this turn, and may do so only for a while.
@@ -43,7 +41,7 @@ pub(crate) struct Memory<R, T: Timer, M: Reach> {
     pub(crate) timed: Box<[bool]>,
     pub(crate) alarms: BinaryHeap<Reverse<Alarm>>,
     sleep: Pin<Box<Option<T::Sleep>>>,
-    sleep_waker: TaskWaker,
+    sleep_waker: (Arc<NodeWaker>, Waker),
     /// When the sleep ends, while there is one.
     pub(crate) sleeps_until: Option<Instant>,
 }
@@ -70,14 +68,12 @@ impl<R, T: Timer, M: Reach> Memory<R, T, M> {
     /// For runs on a pool with so many threads.
     pub(crate) fn new(plan: &Arc<Compiled<R, M>>, now: Instant, threads: usize) -> Self {
         let core = Arc::new(Core::new(plan.clone(), now, threads));
-        let tasks = (0..plan.nodes.len() as u32).map(|node| plan.actions.op(node).task()).collect();
         let retries = if plan.nodes.iter().any(|info| info.retry.is_some()) { plan.nodes.len() } else { 0 };
         let sleep_waker = NodeWaker::new(&core.inbox, TIMER);
         Self {
-            tasks: Tasks(tasks),
-            wakers: plan.nodes.iter().map(|_| None).collect(),
+            berths: Berths::new(plan.nodes.len(), &plan.berths),
             post: Post::default(),
-            ready: VecDeque::new(),
+            ready: Queue::default(),
             for_pool: Vec::new(),
             to_be_timed: Vec::new(),
             timed: vec![false; retries].into(),
@@ -92,22 +88,6 @@ impl<R, T: Timer, M: Reach> Memory<R, T, M> {
     /// Whether nobody else has it any more.
     pub(crate) fn is_free(&mut self) -> bool {
         Arc::get_mut(&mut self.core).is_some()
-    }
-
-    /// The waker of an async node that is about to be polled; it is to be put back.
-    #[inline]
-    pub(crate) fn take_waker(&mut self, node: u32) -> TaskWaker {
-        let kept = self.wakers[node as usize].take().unwrap_or_else(|| {
-            let waker = NodeWaker::new(&self.core.inbox, node);
-            (waker.clone(), waker.into())
-        });
-        kept.0.rearm();
-        kept
-    }
-
-    #[inline]
-    pub(crate) fn put_waker(&mut self, node: u32, waker: TaskWaker) {
-        self.wakers[node as usize] = Some(waker);
     }
 
     /// Sleeps until `at`. Gives whether that has come already.
@@ -134,6 +114,10 @@ impl<R, T: Timer, M: Reach> Memory<R, T, M> {
 
     /// The run is over.
     pub(crate) fn clear(&mut self) {
+        debug_assert!(
+            self.berths.occupied().next().is_none(),
+            "whoever was under way has ended, or been given up on"
+        );
         self.post.clear();
         self.ready.clear();
         self.for_pool.clear();
@@ -142,5 +126,15 @@ impl<R, T: Timer, M: Reach> Memory<R, T, M> {
         self.alarms.clear();
         self.sleep.set(None);
         self.sleeps_until = None;
+    }
+}
+
+/// What still lies in a berth, if anything, is of its node's op.
+impl<R, T: Timer, M: Reach> Drop for Memory<R, T, M> {
+    fn drop(&mut self) {
+        for (node, berth) in self.berths.occupied() {
+            // SAFETY: the node occupies the berth, which nobody looks at any more.
+            unsafe { self.core.plan.actions.op(node).cancel(berth.room()) };
+        }
     }
 }

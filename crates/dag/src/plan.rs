@@ -1,13 +1,13 @@
 //! A graph that was checked, in the form in which it is run.
 
-use std::{cmp::Reverse, fmt, panic::Location, sync::Arc, time::Duration};
+use std::{alloc::Layout, cmp::Reverse, fmt, panic::Location, sync::Arc, time::Duration};
 
 use ebbtide_lifecycle::blame::Origin;
 
 use crate::{
     class::Class,
     error::{Code, PlanError},
-    graph::{Action, Condition, Draft, Fallback, Kind, OnTimeout},
+    graph::{Condition, Draft, Fallback, Kind, OnTimeout},
     inputs::{Edge, Inputs},
     op::Op,
     reach::{Reach, Threads},
@@ -105,6 +105,8 @@ pub(crate) struct Traits {
     pub(crate) is_plain: bool,
     /// It may take only so long, of itself.
     pub(crate) has_timeout: bool,
+    /// Which of the plan's berths its future needs, if it is async.
+    pub(crate) berth: u16,
 }
 
 /// One that depends on a node.
@@ -134,11 +136,8 @@ impl Successor {
 pub(crate) struct Compiled<R, M: Reach> {
     pub(crate) name: Arc<str>,
     pub(crate) nodes: Box<[Info]>,
-    /// What is asked of each node in each run, close together.
-    traits: Box<[Traits]>,
     pub(crate) actions: Actions<R, M>,
-    /// Those who depend on node `n` are `successors[starts[n]..starts[n + 1]]`; the longest way to go comes first.
-    starts: Box<[u32]>,
+    /// Those who depend on a node lie one after the other; the longest way to go comes first.
     successors: Box<[Successor]>,
     /// How many inputs each node has.
     pub(crate) inputs: Box<[u32]>,
@@ -147,6 +146,8 @@ pub(crate) struct Compiled<R, M: Reach> {
     /// Their numbers alone.
     pub(crate) input_nodes: Box<[Arc<[u32]>]>,
     pub(crate) consumers: Box<[Consumers]>,
+    /// The kinds of berths that futures need.
+    pub(crate) berths: Vec<Layout>,
     pub(crate) outputs: Box<[Edge]>,
     /// Those without inputs; the longest way to go comes first.
     pub(crate) roots: Box<[u32]>,
@@ -156,9 +157,24 @@ pub(crate) struct Compiled<R, M: Reach> {
 
 /// What the nodes of a plan do. What every run needs lies apart from what few nodes have.
 pub(crate) struct Actions<R, M: Reach> {
-    ops: Box<[Box<dyn Op<R, M>>]>,
+    steps: Box<[Step<R, M>]>,
     conditions: Box<[Vec<Condition<R>>]>,
     fallbacks: Box<[Option<Fallback>]>,
+}
+
+/// What every run needs of a node, two nodes to a cache line.
+pub(crate) struct Step<R, M: Reach> {
+    op: Box<dyn Op<R, M>>,
+    pub(crate) traits: Traits,
+    /// Where those who depend on it start among the plan's successors, and end.
+    row: (u32, u32),
+}
+
+impl<R, M: Reach> Step<R, M> {
+    #[inline]
+    pub(crate) fn op(&self) -> &dyn Op<R, M> {
+        &*self.op
+    }
 }
 
 // SAFETY: a graph for `Threads` takes only ops, conditions and fallbacks that are `Send` and `Sync`, by the bounds of
@@ -168,19 +184,14 @@ unsafe impl<R: Send + Sync> Send for Actions<R, Threads> {}
 unsafe impl<R: Send + Sync> Sync for Actions<R, Threads> {}
 
 impl<R, M: Reach> Actions<R, M> {
-    fn new(actions: Vec<Action<R, M>>) -> Self {
-        let (mut ops, mut conditions, mut fallbacks) = (Vec::new(), Vec::new(), Vec::new());
-        for action in actions {
-            ops.push(action.op);
-            conditions.push(action.conditions);
-            fallbacks.push(action.fallback);
-        }
-        Self { ops: ops.into(), conditions: conditions.into(), fallbacks: fallbacks.into() }
+    #[inline]
+    pub(crate) fn step(&self, node: u32) -> &Step<R, M> {
+        &self.steps[node as usize]
     }
 
     #[inline]
     pub(crate) fn op(&self, node: u32) -> &dyn Op<R, M> {
-        &*self.ops[node as usize]
+        self.step(node).op()
     }
 
     pub(crate) fn conditions(&self, node: u32) -> &[Condition<R>] {
@@ -192,7 +203,7 @@ impl<R, M: Reach> Actions<R, M> {
     }
 
     pub(crate) fn slots(&self) -> impl Iterator<Item = &'static SlotKind> {
-        self.ops.iter().map(|op| op.slot())
+        self.steps.iter().map(|step| step.op.slot())
     }
 }
 
@@ -210,10 +221,9 @@ impl<R, M: Reach> Compiled<R, M> {
         let input_nodes = predecessors.iter().map(|edges| numbers(edges)).collect();
         let inputs: Box<[u32]> = predecessors.iter().map(|edges| edges.len() as u32).collect();
 
-        let mut consumers = vec![Consumers { count: 0, shared: false }; len];
-        let mut keepers = vec![0; len];
+        let (mut counts, mut keepers) = (vec![0; len], vec![0; len]);
         for edge in outputs.iter() {
-            consumers[edge.node as usize].count += 1;
+            counts[edge.node as usize] += 1;
             keepers[edge.node as usize] += 1;
         }
         for draft in &drafts {
@@ -224,14 +234,16 @@ impl<R, M: Reach> Compiled<R, M> {
                 (Kind::Inline | Kind::Cpu | Kind::Blocking, _) => 0,
             };
             for edge in &draft.edges {
-                consumers[edge.node as usize].count += 1;
+                counts[edge.node as usize] += 1;
                 keepers[edge.node as usize] += keeps;
             }
         }
-        for (consumers, keepers) in consumers.iter_mut().zip(keepers) {
+        let consumers = counts.into_iter().zip(keepers).zip(&drafts).map(|((count, keepers), draft)| {
             // One keeper alone may not be the last to come: others borrow it then.
-            consumers.shared = keepers > 1 || (keepers == 1 && consumers.count > 1);
-        }
+            let is_kept = keepers > 1 || (keepers == 1 && count > 1);
+            Consumers::new(count, is_kept && !(draft.action.op.slot().is_copied)())
+        });
+        let consumers = consumers.collect();
 
         let (starts, mut successors) = rows(&predecessors);
         let heights = heights(&inputs, &starts, &successors);
@@ -242,28 +254,33 @@ impl<R, M: Reach> Compiled<R, M> {
         let mut roots: Vec<u32> = (0..len as u32).filter(|node| inputs[*node as usize] == 0).collect();
         roots.sort_by_key(|node| Reverse(heights[*node as usize]));
 
-        let (mut nodes, mut actions) = (Vec::with_capacity(len), Vec::with_capacity(len));
-        let mut traits = Vec::with_capacity(len);
-        for draft in drafts {
+        let (mut nodes, mut steps) = (Vec::with_capacity(len), Vec::with_capacity(len));
+        let (mut conditions, mut fallbacks) = (Vec::with_capacity(len), Vec::with_capacity(len));
+        let mut berths = Vec::new();
+        for (draft, row) in drafts.into_iter().zip(starts.windows(2)) {
             let Draft { name, kind, site, action, timeout, on_timeout, retry, class, endpoints, .. } = draft;
             let has_conditions = !action.conditions.is_empty();
             let has_no_time = timeout.is_some_and(|timeout| timeout.is_zero());
             let is_plain = !has_conditions && retry.is_none() && class.is_none() && !has_no_time;
-            traits.push(Traits { kind, has_conditions, is_plain, has_timeout: timeout.is_some() });
+            let berth = action.op.layout().map_or(0, |layout| number_of(&mut berths, layout));
+            let traits = Traits { kind, has_conditions, is_plain, has_timeout: timeout.is_some(), berth };
+            steps.push(Step { op: action.op, traits, row: (row[0], row[1]) });
             nodes.push(Info { name, kind, site, timeout, on_timeout, retry, class, endpoints });
-            actions.push(action);
+            conditions.push(action.conditions);
+            fallbacks.push(action.fallback);
         }
+        let actions =
+            Actions { steps: steps.into(), conditions: conditions.into(), fallbacks: fallbacks.into() };
         Self {
             name,
             nodes: nodes.into(),
-            traits: traits.into(),
-            actions: Actions::new(actions),
-            starts,
+            actions,
             successors: successors.into(),
             inputs,
             predecessors,
             input_nodes,
-            consumers: consumers.into(),
+            consumers,
+            berths,
             outputs: outputs.into(),
             roots: roots.into(),
             one_thread,
@@ -271,14 +288,14 @@ impl<R, M: Reach> Compiled<R, M> {
     }
 
     #[inline]
-    pub(crate) fn successors(&self, node: u32) -> &[Successor] {
-        let node = node as usize;
-        &self.successors[self.starts[node] as usize..self.starts[node + 1] as usize]
+    pub(crate) fn successors(&self, step: &Step<R, M>) -> &[Successor] {
+        let (start, end) = step.row;
+        &self.successors[start as usize..end as usize]
     }
 
     #[inline]
     pub(crate) fn traits(&self, node: u32) -> Traits {
-        self.traits[node as usize]
+        self.actions.step(node).traits
     }
 
     #[inline]
@@ -312,6 +329,15 @@ impl<R, M: Reach> Compiled<R, M> {
         }
         feeds
     }
+}
+
+/// The number of a layout among those that there are, which it is one of then.
+fn number_of(layouts: &mut Vec<Layout>, layout: Layout) -> u16 {
+    let at = layouts.iter().position(|known| *known == layout).unwrap_or_else(|| {
+        layouts.push(layout);
+        layouts.len() - 1
+    });
+    u16::try_from(at).expect("sizes and alignments are powers of two, of which there are few")
 }
 
 /// Who depends on whom, turned round: where the row of each node starts, and all rows one after the other.

@@ -7,7 +7,7 @@ use std::future::Future;
 
 use ebbtide_timeout::{LocalRunner, SendRunner};
 
-use crate::{class::Place, op::Task};
+use crate::class::Place;
 
 /// Says where the runs of a plan may go: [`Threads`] or [`Local`].
 pub trait Reach: sealed::Sealed + 'static {
@@ -60,12 +60,3 @@ impl Reach for Local {
         })
     }
 }
-
-/// The futures of a run, by their node's number.
-pub(crate) struct Tasks<R, M: Reach>(pub(crate) Box<[AsyncTask<R, M>]>);
-
-/// There for async nodes.
-type AsyncTask<R, M> = Option<Box<dyn Task<R, M>>>;
-
-// SAFETY: a graph for `Threads` takes only async nodes whose futures are `Send`.
-unsafe impl<R: Send + Sync> Send for Tasks<R, Threads> {}

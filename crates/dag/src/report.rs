@@ -145,8 +145,8 @@ impl Report {
             let has_begun = !matches!(state, state::WAITING | state::SKIPPED | state::IN_LINE);
             let attempts = if has_begun { core.attempts(node) } else { 0 };
             let span = core.trace.as_ref().and_then(|trace| trace.times(node)).map(|times| {
-                let inputs = plan.predecessors[node as usize].iter();
-                let queued = inputs.filter_map(|edge| ended(edge.node)).max().unwrap_or(0);
+                let inputs = plan.input_nodes[node as usize].iter();
+                let queued = inputs.filter_map(|input| ended(*input)).max().unwrap_or(0);
                 Span {
                     queued: Duration::from_nanos(queued.min(times.begun)),
                     begun: Duration::from_nanos(times.begun),

@@ -267,7 +267,7 @@ impl<R, M: Reach> Shift<R, M> {
             }
             return;
         }
-        core.begins(node, || (self.shop.now)());
+        core.begins(node, || core.nanos((self.shop.now)()));
         let traits = core.plan.traits(node);
         let again = !traits.is_plain && core.plan.info(node).retry.is_some();
         let call = Call {
@@ -276,7 +276,7 @@ impl<R, M: Reach> Shift<R, M> {
             turn: unsafe { core.slots.turn() },
             cx: core.cx(node, core.count_attempt(node)),
             again,
-            claim: &|| core.claim(node),
+            claim: Some(&|| core.claim(node)),
         };
         let op = core.plan.actions.op(node);
         let called = op.call(call);
@@ -318,10 +318,10 @@ impl<R, M: Reach> Shift<R, M> {
     fn goes_on(&mut self, node: u32) {
         let Self { core, shop, ready, for_run, stack, .. } = self;
         let core = core.as_ref().expect("there until the job ends");
-        core.has_ended(node, || (shop.now)());
+        core.has_ended(node, || core.nanos((shop.now)()));
         core.set(node, state::OK);
         self.ended += 1;
-        core.tell_successors(node, None, |next| {
+        core.tell_successors(core.plan.actions.step(node), None, |next| {
             let traits = core.plan.traits(next);
             let here = traits.kind == Kind::Cpu && traits.is_plain && !core.has_no_time && stack.is_some();
             if here && core.spoiler(next).is_none() { ready.push(next) } else { for_run.push(next) }

@@ -12,14 +12,15 @@
 //!   (release), and emptied by the last, who sees that all others have (acquire).
 
 use std::{
+    any::TypeId,
     cell::UnsafeCell,
     fmt,
     marker::PhantomData,
     mem::{self, MaybeUninit},
-    ptr::NonNull,
+    ptr::{self, NonNull},
     sync::{
         Arc,
-        atomic::{AtomicU32, Ordering, fence},
+        atomic::{AtomicU32, Ordering},
     },
 };
 
@@ -32,7 +33,7 @@ pub(crate) enum Value<T> {
     Empty,
     /// For one consumer, or for several of which all but the last only borrow it.
     Own(T),
-    /// For several that keep it.
+    /// For several that keep it, and not as copies.
     Shared(Arc<T>),
 }
 
@@ -63,6 +64,19 @@ unsafe fn value_in<T>(room: &Room) -> &UnsafeCell<Value<T>> {
     }
 }
 
+/// Whether those who keep a value of this type get copies of it, because it is no larger than a pointer to a shared
+/// one, and nothing but its bits. All such types are `Copy`. That others are cannot be known here.
+#[inline]
+fn is_copied<T: 'static>() -> bool {
+    fn is<T: 'static, C: Copy + 'static>() -> bool {
+        TypeId::of::<T>() == TypeId::of::<C>()
+    }
+    macro_rules! is_one_of {
+        ($($copy:ty)*) => { $(is::<T, $copy>())||* };
+    }
+    is_one_of!(() bool char u8 u16 u32 u64 usize i8 i16 i32 i64 isize f32 f64)
+}
+
 /// Furnishes, clears and empties rooms for values of one type.
 pub(crate) struct SlotKind {
     /// Puts an empty value into a room that has nothing in it.
@@ -71,10 +85,12 @@ pub(crate) struct SlotKind {
     clear: unsafe fn(&Room),
     /// Takes away what `furnish` has put there.
     free: unsafe fn(&Room),
+    /// Whether those who keep a value get copies of it.
+    pub(crate) is_copied: fn() -> bool,
 }
 
 impl SlotKind {
-    pub(crate) const fn of<T>() -> &'static Self {
+    pub(crate) const fn of<T: 'static>() -> &'static Self {
         const {
             &Self {
                 furnish: |room| {
@@ -105,6 +121,7 @@ impl SlotKind {
                         drop(unsafe { Box::from_raw(boxed.as_ptr()) });
                     }
                 },
+                is_copied: is_copied::<T>,
             }
         }
     }
@@ -135,26 +152,42 @@ impl<T> Copy for Place<T> {}
 /// The slots of one run.
 pub(crate) struct Slots {
     slots: Box<[Slot]>,
+    /// What has furnished each.
+    kinds: Box<[&'static SlotKind]>,
     /// One thread does everything: counting takes no locked instruction.
     one_thread: bool,
 }
 
 /// The slot of one node, and all that is to be known of it, side by side.
 struct Slot {
-    /// Furnished by `kind`.
     room: Room,
-    consumers: Consumers,
-    /// How many consumers it still has.
+    /// How many consumers it still has. The last one puts back how many they were, for the next run.
     left: AtomicU32,
-    kind: &'static SlotKind,
+    consumers: Consumers,
 }
 
-/// Who wants the output of a node.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Consumers {
-    pub(crate) count: u32,
-    /// Several keep it: it lies in a block of its own.
-    pub(crate) shared: bool,
+/// Who wants the output of a node: how many, and whether it lies in a block of its own, because several keep it, and
+/// not as copies.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Consumers(u32);
+
+impl Consumers {
+    const SHARED: u32 = 1 << 31;
+
+    /// Edges are numbered in 31 bits.
+    pub(crate) const fn new(count: u32, shared: bool) -> Self {
+        Self(if shared { count | Self::SHARED } else { count })
+    }
+
+    #[inline]
+    const fn count(self) -> u32 {
+        self.0 & !Self::SHARED
+    }
+
+    #[inline]
+    const fn shared(self) -> bool {
+        self.0 & Self::SHARED != 0
+    }
 }
 
 // SAFETY: a slot is reached through `&Slots` by one thread at a time, or read by several: see above. That the values
@@ -169,26 +202,32 @@ impl Slots {
         consumers: &[Consumers],
         one_thread: bool,
     ) -> Self {
-        let slot = |(kind, consumers): (&'static SlotKind, &Consumers)| {
+        let slot = |(kind, consumers): (&&'static SlotKind, &Consumers)| {
             let room = UnsafeCell::new(MaybeUninit::uninit());
             (kind.furnish)(&room);
-            Slot { room, consumers: *consumers, left: AtomicU32::new(0), kind }
+            Slot { room, consumers: *consumers, left: AtomicU32::new(0) }
         };
-        Self { slots: kinds.zip(consumers).map(slot).collect(), one_thread }
+        let kinds: Box<[_]> = kinds.collect();
+        Self { slots: kinds.iter().zip(consumers).map(slot).collect(), kinds, one_thread }
     }
 
     /// Makes them ready for the next run. They are empty.
     pub(crate) fn reset(&mut self) {
         for slot in &mut self.slots {
-            *slot.left.get_mut() = slot.consumers.count;
+            *slot.left.get_mut() = slot.consumers.count();
         }
+    }
+
+    /// Whether each slot has all its consumers before it.
+    pub(crate) fn are_ready(&self) -> bool {
+        self.slots.iter().all(|slot| slot.left.load(Ordering::Relaxed) == slot.consumers.count())
     }
 
     /// Empties all slots.
     pub(crate) fn clear(&mut self) {
-        for slot in &self.slots {
+        for (slot, kind) in self.slots.iter().zip(&self.kinds) {
             // SAFETY: it is the kind that made it, and `&mut` says that nobody else touches it.
-            unsafe { (slot.kind.clear)(&slot.room) };
+            unsafe { (kind.clear)(&slot.room) };
         }
     }
 
@@ -220,10 +259,12 @@ impl<'a> Turn<'a> {
     #[inline]
     pub(crate) fn fill<T>(&self, place: Place<T>, output: T) {
         let (slot, value) = self.slot(place);
-        let filled = match slot.consumers {
-            Consumers { count: 0, .. } => return drop(contain(|| drop(output))),
-            Consumers { shared: true, .. } => Value::Shared(Arc::new(output)),
-            Consumers { shared: false, .. } => Value::Own(output),
+        let filled = if slot.consumers.shared() {
+            Value::Shared(Arc::new(output))
+        } else if slot.consumers.count() == 0 {
+            return drop(contain(|| drop(output)));
+        } else {
+            Value::Own(output)
         };
         // SAFETY: it is the node's turn: nobody else touches the slot. It is empty: nothing is to be dropped.
         unsafe { value.get().write(filled) };
@@ -233,8 +274,12 @@ impl<'a> Turn<'a> {
     /// input has given no output.
     #[inline]
     pub(crate) fn take<T: 'static>(&self, place: Place<T>) -> Option<Input<'static, T>> {
+        if is_copied::<T>() {
+            return self.copy(place, false);
+        }
         let (slot, value) = self.slot(place);
         if slot.has_one_consumer_left() {
+            slot.refill();
             // SAFETY: all other consumers have counted themselves out.
             return unsafe { empty(value) };
         }
@@ -245,7 +290,10 @@ impl<'a> Turn<'a> {
 
     /// What a node gets of an input whose output others keep as well, and whose consumer it stays.
     #[inline]
-    pub(crate) fn share<T>(&self, place: Place<T>) -> Option<Input<'static, T>> {
+    pub(crate) fn share<T: 'static>(&self, place: Place<T>) -> Option<Input<'static, T>> {
+        if is_copied::<T>() {
+            return self.copy(place, true);
+        }
         // SAFETY: it is filled no more, and emptied only by the last consumer to leave: not while this node is one.
         match unsafe { &*self.slot(place).1.get() } {
             Value::Shared(output) => Some(Input::shared(output.clone())),
@@ -253,10 +301,32 @@ impl<'a> Turn<'a> {
         }
     }
 
-    /// What a node gets of an input that it does not keep beyond its turn. It stays its consumer, also if it is the
-    /// last, and then gets the output itself, unless it may want it `again`.
+    /// What a node gets of an input of a type that is [copied](is_copied), whose consumer it stays if it may want it
+    /// `again`.
+    #[inline(always)]
+    fn copy<T: 'static>(&self, place: Place<T>, again: bool) -> Option<Input<'static, T>> {
+        let (slot, value) = self.slot(place);
+        // SAFETY: as in `share`.
+        let input = match unsafe { &*value.get() } {
+            // SAFETY: all types that are copied are `Copy`.
+            Value::Own(output) => Some(Input::own(unsafe { ptr::read(output) })),
+            Value::Shared(_) | Value::Empty => None,
+        };
+        if !again && slot.count_out(self.0.one_thread) {
+            // SAFETY: all other consumers have counted themselves out. What is `Copy` needs no drop.
+            unsafe { value.get().write(Value::Empty) };
+        }
+        input
+    }
+
+    /// What a node gets of an input that it does not keep beyond its turn. It is its consumer until it
+    /// [gives it back](Turn::give_back), also if it is the last, and then gets the output itself, unless it may want it
+    /// `again`.
     #[inline]
     pub(crate) fn lend<T: 'static>(&self, place: Place<T>, again: bool) -> Option<Input<'a, T>> {
+        if is_copied::<T>() {
+            return self.copy(place, again);
+        }
         let (slot, value) = self.slot(place);
         if !again && slot.has_one_consumer_left() {
             // SAFETY: all other consumers have counted themselves out.
@@ -270,23 +340,21 @@ impl<'a> Turn<'a> {
         }
     }
 
+    /// The node wants an input no more that was [lent](Turn::lend) to it, not to be wanted again.
+    #[inline]
+    pub(crate) fn give_back<T: 'static>(&self, place: Place<T>) {
+        // A copy was taken, not lent, and an only consumer has had the output itself.
+        if !is_copied::<T>() && self.0.slots[place.node as usize].consumers.count() > 1 {
+            self.release(place);
+        }
+    }
+
     /// The node wants an input no more. The last to say so empties the slot.
     #[inline]
     pub(crate) fn release<T: 'static>(&self, place: Place<T>) {
         let (slot, value) = self.slot(place);
-        if slot.consumers.count == 1 {
-            // There is nobody else to be counted.
-        } else if self.0.one_thread {
-            let before = slot.left.load(Ordering::Relaxed);
-            slot.left.store(before - 1, Ordering::Relaxed);
-            if before > 1 {
-                return;
-            }
-        } else if slot.left.fetch_sub(1, Ordering::Release) > 1 {
+        if !slot.count_out(self.0.one_thread) {
             return;
-        } else {
-            // The others' use of the slot, before it is emptied.
-            fence(Ordering::Acquire);
         }
         // SAFETY: all other consumers have counted themselves out.
         if let Some(input) = unsafe { empty(value) } {
@@ -300,7 +368,30 @@ impl Slot {
     #[inline]
     fn has_one_consumer_left(&self) -> bool {
         // Acquire: the others' use of the slot. Nobody comes back, so the last one stays alone with it.
-        self.consumers.count == 1 || self.left.load(Ordering::Acquire) == 1
+        self.left.load(Ordering::Acquire) == 1
+    }
+
+    /// Counts a consumer out. Gives whether it was the last.
+    #[inline]
+    fn count_out(&self, one_thread: bool) -> bool {
+        if one_thread {
+            let before = self.left.load(Ordering::Relaxed);
+            let is_last = before == 1;
+            self.left.store(if is_last { self.consumers.count() } else { before - 1 }, Ordering::Relaxed);
+            return is_last;
+        }
+        // Acquire, in both: the others' use of the slot, before it is emptied. Release: one's own.
+        if self.left.load(Ordering::Acquire) > 1 && self.left.fetch_sub(1, Ordering::AcqRel) > 1 {
+            return false;
+        }
+        self.refill();
+        true
+    }
+
+    /// The last consumer leaves: the next run has them all before it. Nobody looks until then.
+    #[inline]
+    fn refill(&self) {
+        self.left.store(self.consumers.count(), Ordering::Relaxed);
     }
 }
 
@@ -321,9 +412,9 @@ unsafe fn empty<'a, T>(value: &UnsafeCell<Value<T>>) -> Option<Input<'a, T>> {
 impl Drop for Slots {
     fn drop(&mut self) {
         self.clear();
-        for slot in &self.slots {
+        for (slot, kind) in self.slots.iter().zip(&self.kinds) {
             // SAFETY: it is the kind that made it, and nobody has it any more.
-            unsafe { (slot.kind.free)(&slot.room) };
+            unsafe { (kind.free)(&slot.room) };
         }
     }
 }

@@ -74,18 +74,20 @@ thread_local! {
     static NUMBER: Cell<u32> = const { Cell::new(0) };
 }
 
+#[inline]
 fn thread_number() -> u32 {
-    match NUMBER.get() {
-        0 => {
-            let mut names = NAMES.lock().unwrap_or_else(PoisonError::into_inner);
-            let number = names.len() as u32;
-            let name = thread::current().name().map_or_else(|| format!("thread {number}"), str::to_owned);
-            names.push(name.into());
-            NUMBER.set(number + 1);
-            number
-        }
-        number => number - 1,
-    }
+    NUMBER.get().checked_sub(1).unwrap_or_else(number_thread)
+}
+
+/// Gives this thread its number.
+#[cold]
+fn number_thread() -> u32 {
+    let mut names = NAMES.lock().unwrap_or_else(PoisonError::into_inner);
+    let number = names.len() as u32;
+    let name = thread::current().name().map_or_else(|| format!("thread {number}"), str::to_owned);
+    names.push(name.into());
+    NUMBER.set(number + 1);
+    number
 }
 
 /// The names of all threads, by their number.

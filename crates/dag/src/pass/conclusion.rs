@@ -97,11 +97,7 @@ impl<R, T: Timer + Clone, M: Reach> Going<R, T, M> {
         }
         // If a thread of the pool still has it, because a node goes on there or has just ended, it goes with that.
         if let Some(core) = Arc::get_mut(&mut memory.core) {
-            if !is_clean {
-                // What no consumer has taken.
-                core.slots.clear();
-            }
-            drop(contain(|| core.forget()));
+            drop(contain(|| core.forget(is_clean)));
             self.works.keep(memory);
         } else {
             drop(memory);

@@ -47,11 +47,12 @@ impl<R, T: Timer + Clone, M: Reach> Going<R, T, M> {
     /// A node has come to its end: tells those that depend on it.
     #[inline]
     pub(super) fn settle(&mut self, node: u32, to: u8, spoiler: Option<u32>) {
+        self.spoils |= spoiler.is_some();
         let memory = self.memory.as_mut().expect("there until the run has ended");
         let (core, ready) = (&memory.core, &mut memory.ready);
-        core.has_ended(node, || *self.last_end.insert(self.works.timer.now()));
+        core.has_ended(node, || *self.last_end.insert(core.nanos(self.works.timer.now())));
         core.set(node, to);
-        core.tell_successors(node, spoiler, |next| ready.push_back(next));
+        core.tell_successors(core.plan.actions.step(node), spoiler, |next| ready.push(next));
         core.count_ended(1);
     }
 

@@ -25,18 +25,30 @@ impl<R, T: Timer + Clone, M: Reach> Going<R, T, M> {
             self.turn_of(node, |op, turn| op.release_inputs(turn));
         }
         let place = info.class.clone().map(Place);
-        let task = self.memory().tasks.0[node as usize].as_mut().expect("an async node has a task");
-        debug_assert!(task.is_there(), "a node that runs has its future");
         match (info.on_timeout, &works.runners) {
             (None | Some(OnTimeout::Detach), Some(runners)) => {
-                let mut runner = task.detach();
+                let berths = &mut self.memory().berths;
+                let number = berths.of(node).expect("a node that runs has its future");
+                let block = berths.move_out(number);
+                // SAFETY: the node has occupied the berth, so its future is in the block.
+                let mut runner = unsafe { works.plan.actions.op(node).detach(block) };
                 if let Some(place) = place {
                     runner = M::keep_place(runner, Kept(place));
                 }
                 runners.adopt(runner, works.plan.origin(node));
             }
-            _ => task.cancel(),
+            _ => self.drop_future(node),
         }
+    }
+
+    /// Drops the future of an async node that runs.
+    fn drop_future(&mut self, node: u32) {
+        let memory = self.memory();
+        let number = memory.berths.of(node).expect("a node that runs has its future");
+        let room = memory.berths.berth(number).room();
+        memory.berths.vacate(number);
+        // SAFETY: the node has occupied the berth until now, and nobody else has come there.
+        unsafe { memory.core.plan.actions.op(node).cancel(room) };
     }
 
     /// Gives up on a node that a thread of the pool runs.
@@ -104,9 +116,7 @@ impl<R, T: Timer + Clone, M: Reach> Going<R, T, M> {
     }
 
     pub(super) fn cancel_task(&mut self, node: u32) {
-        if let Some(task) = &mut self.memory().tasks.0[node as usize] {
-            task.cancel();
-        }
+        self.drop_future(node);
         self.let_go(node);
     }
 

@@ -7,6 +7,7 @@
 mod conclusion;
 mod fate;
 mod giving_up;
+mod plain;
 mod timing;
 
 use std::{
@@ -81,10 +82,13 @@ pub(crate) struct Going<R, T: Timer + Clone, M: Reach> {
     asks_time: bool,
     /// What was under way has been given up on.
     has_given_up: bool,
+    /// A node has not ended well, or was skipped: others may have to be.
+    spoils: bool,
     /// How many nodes may begin in this poll.
     may_begin: usize,
-    /// When the last node ended, in a traced run, while nothing else has been done since.
-    last_end: Option<Instant>,
+    /// When the last node ended, in a traced run, in nanoseconds since its start, while nothing else has been done
+    /// since.
+    last_end: Option<u64>,
     /// An alarm is set that looks at nodes on the pool.
     watches: bool,
 }
@@ -105,7 +109,7 @@ impl<R, T: Timer + Clone, M: Reach> Going<R, T, M> {
         let core = Arc::get_mut(&mut memory.core).expect("free memory is nobody else's");
         core.reset(terms, &options, now, watches);
         core.inbox.open(number);
-        memory.ready.extend(&works.plan.roots);
+        memory.ready.extend(works.plan.roots.iter().copied());
         let live = works.begins(&memory.core);
         let token = options.token.as_ref().map(|token| {
             let waker = NodeWaker::new(&memory.core.inbox, TOKEN);
@@ -125,6 +129,7 @@ impl<R, T: Timer + Clone, M: Reach> Going<R, T, M> {
             asks_token: token.is_some(),
             asks_time: false,
             has_given_up: false,
+            spoils: false,
             may_begin: 0,
             last_end: None,
             token,
@@ -200,9 +205,7 @@ impl<R, T: Timer + Clone, M: Reach> Going<R, T, M> {
             match node {
                 TIMER => self.asks_time |= self.memory().poll_sleep(),
                 TOKEN => self.asks_token = true,
-                // It may be a wake-up that comes too late, of another run even.
-                node if self.core().state(node) == state::RUNNING => self.poll_task(node),
-                _ => {}
+                berth => self.poll_task(berth),
             }
         }
         post.clear();
@@ -224,11 +227,13 @@ impl<R, T: Timer + Clone, M: Reach> Going<R, T, M> {
 
     /// Begins what is ready, the first first.
     fn begin_ready(&mut self) {
-        while self.may_begin > 0
-            && let Some(node) = self.memory().ready.pop_front()
-        {
-            self.may_begin -= 1;
-            self.begin(node);
+        while self.may_begin > 0 {
+            self.run_plain();
+            if self.may_begin > 0 {
+                let Some(node) = self.memory().ready.pop() else { return };
+                self.may_begin -= 1;
+                self.begin(node);
+            }
         }
     }
 
@@ -293,7 +298,7 @@ impl<R, T: Timer + Clone, M: Reach> Going<R, T, M> {
                 Condition::Request(f) => contain(|| f(core.cx(node, 1))),
                 Condition::Input(source) => {
                     let holds = self.turn_of(node, |_, turn| *source.lend(turn, false));
-                    self.turn_of(node, |_, turn| source.release(turn));
+                    self.turn_of(node, |_, turn| source.give_back(turn));
                     Ok(holds)
                 }
             };
@@ -352,14 +357,14 @@ impl<R, T: Timer + Clone, M: Reach> Going<R, T, M> {
         let last_end = self.last_end.take();
         let core = self.core();
         core.set(node, state::RUNNING);
-        core.begins(node, || last_end.unwrap_or_else(|| self.works.timer.now()));
+        core.begins(node, || last_end.unwrap_or_else(|| core.nanos(self.works.timer.now())));
         let call = Call {
             // SAFETY: this alone runs the node, whose inputs have ended; those that depend on it are told after it was
             // stored.
             turn: unsafe { core.slots.turn() },
             cx: core.cx(node, core.count_attempt(node)),
             again: self.is_tried_again(node),
-            claim: &|| true,
+            claim: None,
         };
         let called = core.plan.actions.op(node).call(call);
         self.ends(node, called);
@@ -371,39 +376,45 @@ impl<R, T: Timer + Clone, M: Reach> Going<R, T, M> {
         let (works, again) = (&self.works, self.is_tried_again(node));
         let memory = self.memory.as_mut().expect("there until the run has ended");
         memory.core.set(node, state::RUNNING);
-        memory.core.begins(node, || works.timer.now());
-        let waker = memory.take_waker(node);
-        let task = memory.tasks.0[node as usize].as_mut().expect("an async node has a task");
-        let core = &*memory.core;
+        memory.core.begins(node, || memory.core.nanos(works.timer.now()));
+        let number = memory.berths.vacant(works.plan.traits(node).berth, &memory.core.inbox);
+        let (core, berth) = (&*memory.core, memory.berths.berth(number));
         let call = Call {
             // SAFETY: as in `call`.
             turn: unsafe { core.slots.turn() },
             cx: core.cx(node, core.count_attempt(node)),
             again,
-            claim: &|| true,
+            claim: None,
         };
-        let started = task.start(call, &mut Context::from_waker(&waker.1));
-        memory.put_waker(node, waker);
+        let op = core.plan.actions.op(node);
+        let context = &mut Context::from_waker(berth.rearmed());
+        // SAFETY: the berth is vacant, and of the kind that was made for the node's future.
+        let started = unsafe { op.start(berth.room(), call, context) };
         match started {
             Poll::Ready(called) => self.ends(node, called),
             Poll::Pending => {
+                memory.berths.occupy(number, node);
                 self.waits_for += 1;
                 self.time(node);
             }
         }
     }
 
-    /// Polls an async node that runs.
-    fn poll_task(&mut self, node: u32) {
-        self.last_end = None;
+    /// Polls the async node that was woken.
+    fn poll_task(&mut self, number: u32) {
         let memory = self.memory.as_mut().expect("there until the run has ended");
-        let waker = memory.take_waker(node);
-        let task = memory.tasks.0[node as usize].as_mut().expect("an async node has a task");
+        // It may be a wake-up that comes too late, of another run even.
+        let Some(node) = memory.berths.node_in(number) else { return };
+        self.last_end = None;
+        let (core, berth) = (&*memory.core, memory.berths.berth(number));
         // SAFETY: as in `call`: it is still the node's turn until it has ended.
-        let turn = unsafe { memory.core.slots.turn() };
-        let polled = task.poll(turn, &mut Context::from_waker(&waker.1));
-        memory.put_waker(node, waker);
+        let turn = unsafe { core.slots.turn() };
+        let op = core.plan.actions.op(node);
+        let context = &mut Context::from_waker(berth.rearmed());
+        // SAFETY: the node occupies the berth.
+        let polled = unsafe { op.poll(berth.room(), turn, context) };
         if let Poll::Ready(called) = polled {
+            memory.berths.vacate(number);
             self.waits_for -= 1;
             self.ends(node, called);
         }

@@ -31,7 +31,7 @@ impl<R, T: Timer + Clone, M: Reach> Going<R, T, M> {
                 What::Retry => {
                     self.waits_for -= 1;
                     self.core().set(node, state::WAITING);
-                    self.memory().ready.push_back(node);
+                    self.memory().ready.push(node);
                 }
                 What::Watch => self.watch(now),
             }

@@ -1,6 +1,6 @@
 //! What a run allocates.
 
-use std::sync::Arc;
+use std::{future::poll_fn, mem, sync::Arc, task::Poll};
 
 use ebbtide_dag::{Env, Graph, Handle};
 use ebbtide_lifecycle::time::VirtualClock;
@@ -20,6 +20,16 @@ fn blocks(build: impl FnOnce(&mut Graph<()>) -> Handle<u64>) -> u64 {
     run();
     let nothing = allocation_counter::measure(|| clock.block_on(std::future::ready(()))).count_total;
     allocation_counter::measure(run).count_total - nothing
+}
+
+/// Waits once, and is woken at once.
+async fn yield_once() {
+    let mut has_yielded = false;
+    poll_fn(|cx| {
+        cx.waker().wake_by_ref();
+        if mem::replace(&mut has_yielded, true) { Poll::Ready(()) } else { Poll::Pending }
+    })
+    .await;
 }
 
 /// Each run has a box of its own; nodes have none.
@@ -53,24 +63,29 @@ fn a_run_of_async_nodes_allocates_a_block_for_each_output_that_several_keep() {
         let mut last = graph.future("0", (), |_, ()| async { Ok(1) });
         for n in 1..NODES {
             last = graph.future(n.to_string(), last, |_, n| async move {
-                // It waits once, and is woken.
-                let mut yielded = false;
-                std::future::poll_fn(|cx| {
-                    cx.waker().wake_by_ref();
-                    if std::mem::replace(&mut yielded, true) {
-                        std::task::Poll::Ready(())
-                    } else {
-                        std::task::Poll::Pending
-                    }
-                })
-                .await;
+                yield_once().await;
                 Ok(*n + 1)
             });
         }
         last
     });
     assert_eq!(chain, OF_THE_RUN);
+    struct Large([u64; 8]);
     let shared = blocks(|graph| {
+        let root = graph.future("root", (), |_, ()| async { Ok(Large([1; 8])) });
+        let mut last = graph.future("0", root, |_, large| async move { Ok(large.0[0]) });
+        for n in 1..NODES {
+            let inputs = (root, last);
+            last = graph.future(n.to_string(), inputs, |_, (root, n)| async move { Ok(root.0[0] + *n) });
+        }
+        last
+    });
+    assert_eq!(shared, OF_THE_RUN + 1);
+}
+
+#[test]
+fn a_number_that_several_keep_is_copied() {
+    let copied = blocks(|graph| {
         let root = graph.future("root", (), |_, ()| async { Ok(1) });
         let mut last = graph.future("0", root, |_, n| async move { Ok(*n) });
         for n in 1..NODES {
@@ -78,5 +93,24 @@ fn a_run_of_async_nodes_allocates_a_block_for_each_output_that_several_keep() {
         }
         last
     });
-    assert_eq!(shared, OF_THE_RUN + 1);
+    assert_eq!(copied, OF_THE_RUN);
+}
+
+#[test]
+fn nodes_that_wait_one_after_the_other_share_their_memory() {
+    /// Larger than what a node costs besides.
+    const SIZE: usize = 4096;
+    let mut graph = Graph::<()>::new("chain");
+    let mut last = graph.future("0", (), |_, ()| async { Ok(1_u64) });
+    for n in 1..NODES {
+        last = graph.future(n.to_string(), last, |_, n| async move {
+            let large = [1_u8; SIZE];
+            yield_once().await;
+            Ok(*n + u64::from(large[*n as usize % SIZE]))
+        });
+    }
+    let engine = graph.plan(last).unwrap().bind(Env::new(VirtualClock::new())).unwrap();
+    let clock = VirtualClock::new();
+    let first = allocation_counter::measure(|| drop(clock.block_on(engine.run(())).unwrap()));
+    assert!(first.bytes_total < (NODES * SIZE / 2) as u64, "{}", first.bytes_total);
 }

@@ -8,7 +8,7 @@ use std::{
     },
 };
 
-use ebbtide_dag::{Class, Env, Failure, Graph, NodeEnd, Policy, Retry};
+use ebbtide_dag::{Class, Env, Failure, Graph, Handle, NodeEnd, Policy, Retry};
 use ebbtide_lifecycle::{
     Component, Reason, Trigger,
     time::{Clock, ThreadTimer, VirtualClock},
@@ -183,7 +183,7 @@ fn a_run_whose_token_has_been_triggered_starts_nothing() {
 #[test]
 fn a_panic_anywhere_in_a_node_is_an_error_of_that_node() {
     let world = World::new();
-    type Build = fn(&mut Graph<()>) -> ebbtide_dag::Handle<()>;
+    type Build = fn(&mut Graph<()>) -> Handle<()>;
     let builds: [(&str, Build); 6] = [
         ("inline", |graph| graph.inline("node", (), |_, ()| panic!("boom"))),
         ("cpu", |graph| graph.cpu("node", (), |_, ()| panic!("boom"))),
@@ -371,6 +371,26 @@ fn a_node_whose_condition_does_not_hold_is_skipped_and_those_with_it_that_need_i
     let (needs, copes) = block_on(engine.run(true)).unwrap();
     assert_eq!((*needs.unwrap(), *copes), (2, 2));
     assert_eq!(canaries.alive(), 0);
+}
+
+#[test]
+fn who_was_skipped_in_one_run_is_run_in_the_next() {
+    let (world, class) = (World::new(), Class::new("one at a time", 1));
+    let mut graph = Graph::<bool>::new("sometimes");
+    let root = graph.inline("root", (), |_, ()| Ok("root".to_owned()));
+    let wanted = graph.inline("wanted", root, |_, root| Ok(root.clone()));
+    graph.node(wanted).when(|cx| **cx.request());
+    let inline = graph.inline("inline", wanted, |_, wanted| Ok(wanted.clone()));
+    let in_class = graph.inline("in a class", wanted, |_, wanted| Ok(wanted.clone()));
+    graph.node(in_class).class(&class);
+    let waits = graph.future("waits", wanted, |_, wanted| async move { Ok(wanted.clone()) });
+    let on_pool = graph.cpu("on the pool", wanted, |_, wanted| Ok(wanted.clone()));
+    let outputs = [inline, in_class, waits, on_pool].map(Handle::optional);
+    let engine = graph.plan(outputs).unwrap().bind(world.env()).unwrap();
+    for wanted in [true, false, true, false, false, true] {
+        let outputs = block_on(engine.run(wanted)).unwrap();
+        assert_eq!(outputs.map(|output| output.is_some()), [wanted; 4]);
+    }
 }
 
 #[test]

@@ -138,6 +138,28 @@ fn d7_the_last_consumer_gets_the_output_itself_and_others_borrow_or_share_it() {
 }
 
 #[test]
+fn a_future_lies_where_its_type_wants_it() {
+    #[repr(align(512))]
+    struct Aligned(u8);
+    let mut world = World::new();
+    let mut graph = Graph::<()>::new("aligned");
+    let nodes: Vec<_> = (0..20_u8)
+        .map(|n| {
+            graph.future(n.to_string(), (), move |_, ()| async move {
+                let aligned = Aligned(n);
+                sleep(u32::from(n) * MS).await;
+                Ok((&raw const aligned).addr() % 512 + usize::from(aligned.0))
+            })
+        })
+        .collect();
+    let engine = graph.plan(nodes).unwrap().bind(world.env()).unwrap();
+    for _ in 0..3 {
+        let outputs = world.runtime.block_on(engine.run(())).unwrap();
+        assert!(outputs.iter().map(|output| **output).eq(0..20));
+    }
+}
+
+#[test]
 fn d7_an_output_is_dropped_when_its_last_consumer_has_had_it() {
     let mut world = World::new();
     let canaries = Canaries::default();
