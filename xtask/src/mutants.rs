@@ -161,8 +161,8 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         name: "take-newest-first",
         folder: "reactor",
         file: "src/inbox.rs",
-        from: "next.store(oldest.map_or(ptr::null_mut(), NonNull::as_ptr), Ordering::Relaxed);\n            oldest = Some(link);",
-        to: "oldest = oldest.or(Some(link));",
+        from: "next.store(after, Ordering::Relaxed);\n            match before {\n                Some(before) => (after, link) = (link.as_ptr(), before),\n                None => return Some((link, newest)),",
+        to: "match before {\n                Some(before) => (after, link) = (link.as_ptr(), before),\n                None => return Some((newest, link)),",
         caught_by: "what_is_accepted_runs_in_order_and_what_is_refused_comes_back",
     },
     Mutant {

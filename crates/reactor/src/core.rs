@@ -393,9 +393,9 @@ impl Core {
     }
 
     pub(crate) fn take_in(&self) {
-        if let Some(list) = self.shared.inbox.take() {
+        if let Some((first, last)) = self.shared.inbox.take() {
             // SAFETY: the inbox gave the links up.
-            unsafe { self.queue.append(list) };
+            unsafe { self.queue.append(first, last) };
         }
     }
 

@@ -167,24 +167,26 @@ impl Inbox {
         }
     }
 
-    /// Takes everything out, the oldest first. For the loop alone.
+    /// Takes everything out, the oldest first: a list from the first of the two to the second. For the loop alone.
     #[inline]
-    pub fn take(&self) -> Option<NonNull<Link>> {
+    pub fn take(&self) -> Option<(NonNull<Link>, NonNull<Link>)> {
         if self.word.load(Ordering::Relaxed) & !MARKS == 0 {
             return None;
         }
         // Acquire: the links, and all that they lead to. The marks stay, but that of a sleeper: he is awake.
         let word = self.word.fetch_and(MARKS & !ARMED, Ordering::Acquire);
-        let mut newest = NonNull::new(ptr::with_exposed_provenance_mut::<Link>(word & !MARKS));
-        let mut oldest = None::<NonNull<Link>>;
-        while let Some(link) = newest {
+        let newest = NonNull::new(ptr::with_exposed_provenance_mut::<Link>(word & !MARKS))?;
+        let (mut link, mut after) = (newest, ptr::null_mut());
+        loop {
             // SAFETY: by the word of whoever put it in, the link lives until it is taken out, which is now.
             let next = unsafe { &link.as_ref().next };
-            newest = NonNull::new(next.load(Ordering::Relaxed));
-            next.store(oldest.map_or(ptr::null_mut(), NonNull::as_ptr), Ordering::Relaxed);
-            oldest = Some(link);
+            let before = NonNull::new(next.load(Ordering::Relaxed));
+            next.store(after, Ordering::Relaxed);
+            match before {
+                Some(before) => (after, link) = (link.as_ptr(), before),
+                None => return Some((link, newest)),
+            }
         }
-        oldest
     }
 
     /// Says that the loop is about to sleep; it must then [disarm](Inbox::disarm) when it wakes. Gives false if

@@ -33,14 +33,9 @@ impl RunQueue {
     /// Puts a list at the end, as [`Inbox::take`](crate::inbox::Inbox::take) gives it.
     ///
     /// # Safety
-    /// As [`push`](RunQueue::push), for each link of the list.
-    pub(crate) unsafe fn append(&self, list: NonNull<Link>) {
-        self.attach(list);
-        let mut last = list;
-        // SAFETY: by the caller's word every link of the list lives.
-        while let Some(next) = NonNull::new(unsafe { last.as_ref() }.next.load(Ordering::Relaxed)) {
-            last = next;
-        }
+    /// As [`push`](RunQueue::push), for each link of the list, which goes from the first to the last.
+    pub(crate) unsafe fn append(&self, first: NonNull<Link>, last: NonNull<Link>) {
+        self.attach(first);
         self.tail.set(Some(last));
     }
 

@@ -311,7 +311,7 @@ impl Shared {
 
     /// Frees what is in the inbox.
     fn discard_all(&self) {
-        let mut list = self.inbox.take();
+        let mut list = self.inbox.take().map(|(first, _)| first);
         while let Some(link) = list {
             // SAFETY: the inbox gave the link up; it lives until it is discarded.
             let left = unsafe { link.as_ref() };

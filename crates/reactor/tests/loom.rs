@@ -65,7 +65,7 @@ fn unbox(link: NonNull<Link>) -> u32 {
 }
 
 fn take(inbox: &Inbox) -> Vec<u32> {
-    let (mut taken, mut list) = (Vec::new(), inbox.take());
+    let (mut taken, mut list) = (Vec::new(), inbox.take().map(|(first, _)| first));
     while let Some(link) = list {
         // SAFETY: it has been taken out, and is not unboxed yet.
         list = unsafe { link.as_ref() }.next();
