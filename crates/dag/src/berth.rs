@@ -5,7 +5,7 @@
 //! in the cache still. So a run has as many berths as nodes were under way at a time, and keeps them for the next.
 //!
 //! A berth is *occupied* by a node while that node's future lies in it and waits; else it is *vacant*, and there is
-//! nothing in it, but while its node is polled for the first time.
+//! nothing in it, but while its node is polled for the first time or its future is being dropped.
 
 use std::{
     alloc::{Layout, alloc, dealloc, handle_alloc_error},
@@ -65,7 +65,7 @@ impl Drop for Block {
 /// Memory for a future, and its waker.
 pub(crate) struct Berth {
     block: Block,
-    /// It says the berth's number. Whoever keeps a clone of it for too long wakes who comes later, once too often.
+    /// It says the berth's number. Whoever keeps a clone of it for too long wakes who comes later, for nothing.
     rearmed: Arc<NodeWaker>,
     waker: Waker,
     /// Who occupies it.

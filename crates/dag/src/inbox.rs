@@ -15,7 +15,7 @@ use crate::op::Called;
 /// Which of the runs that an inbox serves one after the other.
 pub(crate) type RunNumber = u64;
 
-/// The inbox of a run. Its memory serves many runs; a wake-up for one of the earlier ones polls a node once too often
+/// The inbox of a run. Its memory serves many runs; a wake-up for one of the earlier ones polls a node for nothing
 /// at most.
 #[derive(Default)]
 pub(crate) struct Inbox {

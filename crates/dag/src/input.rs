@@ -25,7 +25,7 @@ impl<'a, T> Input<'a, T> {
         Self(Held::Shared(output))
     }
 
-    /// The output, unless others still hold it.
+    /// The output, unless others still hold it. Of numbers and the like everybody has a copy.
     ///
     /// # Errors
     /// Gives this back if others do.

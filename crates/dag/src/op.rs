@@ -128,25 +128,40 @@ where
 
     #[inline]
     fn call(&self, Call { turn, cx, again, claim }: Call<'_, R>) -> Called {
-        let mut failed = None;
-        let end = contain(|| match (self.f)(cx, self.inputs.lend(turn, again)) {
-            Ok(output) if claim.is_none_or(|claim| claim()) => {
-                turn.fill(self.place, output);
-                End::Stored
+        let Some(claim) = claim else {
+            let mut failed = None;
+            let end = contain(|| match (self.f)(cx, self.inputs.lend(turn, again)) {
+                Ok(output) => {
+                    turn.fill(self.place, output);
+                    End::Stored
+                }
+                Err(failure) => {
+                    failed = Some(failure);
+                    End::Failed
+                }
+            });
+            if !again {
+                self.inputs.give_back(turn);
             }
-            Ok(output) => {
-                drop(contain(|| drop(output)));
-                End::Late
-            }
-            Err(failure) => {
-                failed = Some(failure);
-                End::Failed
-            }
-        });
+            return Called::of(end, failed);
+        };
+        let called = contain(|| (self.f)(cx, self.inputs.lend(turn, again)));
+        // Before the claim: to drop an input may take long, and a node that has claimed its end cannot be given up on.
         if !again {
             self.inputs.give_back(turn);
         }
-        Called::of(end, failed)
+        match called {
+            Ok(Ok(output)) if claim() => {
+                turn.fill(self.place, output);
+                Called::Stored
+            }
+            Ok(Ok(output)) => {
+                drop(contain(|| drop(output)));
+                Called::Late
+            }
+            Ok(Err(failure)) => Called::Failed(failure),
+            Err(panicked) => Called::Panicked(panicked),
+        }
     }
 
     fn release_inputs(&self, turn: Turn<'_>) {

@@ -97,7 +97,10 @@ impl<R, T: Timer + Clone, M: Reach> Going<R, T, M> {
                 continue;
             }
             let to = if cancels { state::CANCELLED } else { state::TIMED_OUT };
-            match self.works.plan.info(node).kind {
+            let kind = self.works.plan.info(node).kind;
+            match kind {
+                // Foreign code has panicked in the midst of its start or of its end: there is nothing to give up on.
+                Kind::Async if self.memory().berths.of(node).is_none() => self.core().set(node, to),
                 Kind::Async => {
                     if cancels {
                         self.cancel_task(node);

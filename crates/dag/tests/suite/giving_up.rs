@@ -2,9 +2,9 @@
 
 use std::{
     future::pending,
-    pin::pin,
+    pin::{Pin, pin},
     sync::{
-        Arc, Mutex,
+        Arc, Barrier, Mutex,
         atomic::{AtomicUsize, Ordering},
     },
     task::{Context, Poll, Waker},
@@ -13,8 +13,8 @@ use std::{
 
 use ebbtide_dag::{Class, Env, Failure, Graph, Policy, Retry, RunError};
 use ebbtide_lifecycle::{
-    Component, Reason, Stopped, Trigger,
-    time::{Clock, Deadline, SystemClock, ThreadTimer, VirtualClock},
+    Component, Reason, Stopped, Trigger, contain,
+    time::{Clock, Deadline, SystemClock, ThreadTimer, Timer, VirtualClock},
     wait::block_on,
 };
 use ebbtide_offload::Pool;
@@ -390,5 +390,79 @@ fn what_a_dropped_run_is_told_does_not_reach_the_next_one() {
         assert_eq!(block_on(engine.run(false)).unwrap().as_deref(), Some(&7));
         pool.wait_idle().wait();
         assert_eq!(class.load(), (0, 0));
+    }
+}
+
+/// Whoever gets it last drops it, and that takes until the test says so.
+struct SlowToDrop(Latch);
+
+impl Drop for SlowToDrop {
+    fn drop(&mut self) {
+        self.0.wait();
+    }
+}
+
+#[test]
+fn a_deadline_does_not_wait_for_the_drop_of_an_input() {
+    let pool = Pool::builder().cpu_threads(2).start().unwrap();
+    let env = Env::new(ThreadTimer::start().unwrap()).pool(&pool);
+    let (latch, _begun, release) = Latch::new();
+    let latch = Mutex::new(Some(latch));
+    let mut graph = Graph::<()>::new("slow to drop");
+    let input = graph.inline("input", (), move |_, ()| Ok(SlowToDrop(latch.lock().unwrap().take().unwrap())));
+    // Both borrow it at the same time, so that it is dropped after the function of whoever is last.
+    let both = Arc::new(Barrier::new(2));
+    let nodes = ["one", "other"].map(|name| {
+        let both = both.clone();
+        graph.cpu(name, input, move |_, _| {
+            both.wait();
+            Ok(())
+        })
+    });
+    let engine = graph.plan((nodes[0], nodes[1])).unwrap().bind(env).unwrap();
+    // It ends while the drop is held.
+    let ended = block_on(engine.run(()).within(20 * MS));
+    assert_eq!(ended.map(drop).unwrap_err().code(), "R001");
+    release.send(()).unwrap();
+    pool.wait_idle().wait();
+}
+
+/// A clock that panics at its `nth` reading.
+#[derive(Clone)]
+struct BrokenClock(Arc<AtomicUsize>);
+
+impl Clock for BrokenClock {
+    fn now(&self) -> std::time::Instant {
+        assert_ne!(self.0.fetch_sub(1, Ordering::SeqCst), 1, "the clock is broken");
+        SystemClock.now()
+    }
+}
+
+impl Timer for BrokenClock {
+    type Sleep = std::future::Pending<()>;
+
+    fn sleep_until(&self, _: std::time::Instant) -> Self::Sleep {
+        pending()
+    }
+}
+
+#[test]
+fn a_run_whose_poll_has_panicked_can_be_dropped() {
+    for nth in 2..8 {
+        let clock = BrokenClock(Arc::new(AtomicUsize::new(usize::MAX)));
+        let mut graph = Graph::<()>::new("broken");
+        let a = graph.inline("a", (), |_, ()| Ok(1));
+        let b = graph.future("b", a, |_, a| async move {
+            pending::<()>().await;
+            Ok(*a)
+        });
+        let engine = graph.plan(b).unwrap().bind(Env::new(clock.clone())).unwrap();
+        let mut run = engine.run(()).traced();
+        clock.0.store(nth, Ordering::SeqCst);
+        let mut cx = Context::from_waker(Waker::noop());
+        let _panicked = contain(|| Pin::new(&mut run).poll(&mut cx).is_ready());
+        clock.0.store(usize::MAX, Ordering::SeqCst);
+        drop(run);
+        assert_eq!(engine.in_flight(), 0, "at reading {nth}");
     }
 }

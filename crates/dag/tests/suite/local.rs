@@ -3,6 +3,7 @@
 use std::{cell::Cell, rc::Rc};
 
 use ebbtide_dag::{Env, LocalGraph};
+use ebbtide_lifecycle::time::VirtualClock;
 use ebbtide_reactor::{Local, Runtime, sleep};
 use ebbtide_timeout::LocalRunners;
 
@@ -32,7 +33,7 @@ fn a_local_graph_takes_what_cannot_leave_its_thread() {
 
 #[test]
 fn what_is_too_late_on_its_thread_goes_on_there() {
-    let mut runtime = Runtime::new();
+    let mut runtime = Runtime::builder().clock(&VirtualClock::new()).runtime();
     let ended = Rc::new(Cell::new(false));
     let seen = ended.clone();
     runtime.block_on(async move {

@@ -285,6 +285,18 @@ proptest! {
         world.settle(&engine);
         assert_eq!(canaries.alive(), 0);
         prop_assert!(engine.balance().is_balanced());
+
+        // Its memory serves the next run, which knows nothing of it.
+        log.began.lock().unwrap().clear();
+        let run = engine.run(()).policy(Policy::FinishIndependent).reported();
+        let (again, report) = world.runtime.block_on(run);
+        check_order(&nodes, &log);
+        check_all(&nodes, &report, &log);
+        for (output, (_, wanted)) in again.unwrap().iter().zip(account(&nodes)) {
+            assert_eq!(output.as_ref().map(|value| value.sum), wanted);
+        }
+        world.settle(&engine);
+        assert_eq!(canaries.alive(), 0);
     }
 }
 
