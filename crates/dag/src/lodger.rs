@@ -16,7 +16,7 @@ use crate::{
     cx::Cx,
     failure::Failure,
     inputs::Sources,
-    op::{Call, Called, End, Op},
+    op::{Call, Called, Op},
     reach::Reach,
     slot::{Place, SlotKind, Turn},
 };
@@ -107,7 +107,7 @@ where
         failed: &mut Option<Failure>,
         turn: Turn<'_>,
         context: &mut Context<'_>,
-    ) -> Poll<End> {
+    ) -> Poll<()> {
         // SAFETY: by the caller's word it is there, and nobody else has it.
         let lodger = unsafe { future.as_mut() };
         // SAFETY: by the caller's word it does not move.
@@ -117,23 +117,18 @@ where
         *is_there = false;
         // SAFETY: it is not touched any more, whether this panics or not.
         unsafe { future.drop_in_place() };
-        Poll::Ready(match output {
-            Ok(output) => {
-                turn.fill(self.place, output);
-                End::Stored
-            }
-            Err(failure) => {
-                *failed = Some(failure);
-                End::Failed
-            }
-        })
+        match output {
+            Ok(output) => turn.fill(self.place, output),
+            Err(failure) => *failed = Some(failure),
+        }
+        Poll::Ready(())
     }
 }
 
 /// What became of a future that was polled.
 #[inline(always)] // As above.
 fn ends<Fut>(
-    end: Result<Poll<End>, Panicked>,
+    end: Result<Poll<()>, Panicked>,
     failed: Option<Failure>,
     future: NonNull<Fut>,
     is_there: bool,

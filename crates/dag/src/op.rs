@@ -37,21 +37,13 @@ pub(crate) enum Called {
     Panicked(Panicked),
 }
 
-/// How what is called ended, in a word: what is large, and seldom there, lies elsewhere.
-#[derive(Clone, Copy)]
-pub(crate) enum End {
-    Stored,
-    Late,
-    Failed,
-}
-
 impl Called {
+    /// What was called left its failure elsewhere: that is large, and seldom there.
     #[inline]
-    pub(crate) fn of(end: Result<End, Panicked>, failure: Option<Failure>) -> Self {
+    pub(crate) fn of(end: Result<(), Panicked>, failure: Option<Failure>) -> Self {
         match (end, failure) {
-            (Ok(End::Stored), _) => Self::Stored,
-            (Ok(End::Late | End::Failed), None) => Self::Late,
-            (Ok(End::Late | End::Failed), Some(failure)) => Self::Failed(failure),
+            (Ok(()), None) => Self::Stored,
+            (Ok(()), Some(failure)) => Self::Failed(failure),
             (Err(panic), _) => Self::Panicked(panic),
         }
     }
@@ -131,14 +123,8 @@ where
         let Some(claim) = claim else {
             let mut failed = None;
             let end = contain(|| match (self.f)(cx, self.inputs.lend(turn, again)) {
-                Ok(output) => {
-                    turn.fill(self.place, output);
-                    End::Stored
-                }
-                Err(failure) => {
-                    failed = Some(failure);
-                    End::Failed
-                }
+                Ok(output) => turn.fill(self.place, output),
+                Err(failure) => failed = Some(failure),
             });
             if !again {
                 self.inputs.give_back(turn);
