@@ -27,6 +27,12 @@ pub trait Component: Send + Sync {
     /// Who is in flight. Callable at any time, also when everything hangs; it may wait briefly, never for the
     /// work itself.
     fn stragglers(&self) -> Stragglers;
+
+    /// Why it failed, if it did: asked once its stop has ended, because a component that abandoned nothing may have
+    /// failed all the same. Work that failed is no failure of the component.
+    fn failure(&self) -> Option<String> {
+        None
+    }
 }
 
 impl<C: Component + ?Sized> Component for Arc<C> {
@@ -40,6 +46,10 @@ impl<C: Component + ?Sized> Component for Arc<C> {
 
     fn stragglers(&self) -> Stragglers {
         C::stragglers(self)
+    }
+
+    fn failure(&self) -> Option<String> {
+        C::failure(self)
     }
 }
 

@@ -8,8 +8,9 @@
 //! ```
 //!
 //! A stage may use all the time there is, but for a *floor* that is kept for each stage after it, and a *tail* for
-//! handing back and reporting. So a stage that hangs leaves something for all others. What does not return at its
-//! deadline is waited for a *grace* longer, half a floor, because it is at its deadline that it gives up on its work.
+//! handing back and reporting, as long as a floor. So a stage that hangs leaves something for all others. What does not
+//! return at its deadline is waited for a *grace* longer, half a floor, because it is at its deadline that it gives up
+//! on its work. If more stages come than there were at first, the floors become smaller.
 
 use std::time::{Duration, Instant};
 
@@ -22,32 +23,38 @@ const FLOOR_MAX: Duration = Duration::from_secs(1);
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Budget {
     end: Instant,
-    /// What is kept for each stage. All of them, with the tail, get at most half of the whole.
+    /// What is kept for each stage.
     floor: Duration,
 }
 
 impl Budget {
-    /// For so many stages.
+    /// For so many stages. All of them, with the tail, keep at most half of the whole.
     pub(crate) fn new(start: Instant, whole: Duration, stages: usize) -> Self {
-        let stages = u32::try_from(stages).unwrap_or(u32::MAX - 1);
-        Self { end: start + whole, floor: FLOOR_MAX.min(whole / 2 / (stages + 1)) }
+        Self { end: start + whole, floor: FLOOR_MAX.min(share(whole / 2, stages + 1)) }
     }
 
     pub(crate) const fn end(&self) -> Instant {
         self.end
     }
 
-    /// The deadline of a stage that has so many after it.
-    pub(crate) fn deadline(&self, stages_after: usize) -> Deadline {
-        let kept = u32::try_from(stages_after + 1).ok().and_then(|stages| self.floor.checked_mul(stages));
-        // More stages than were planned for may have come meanwhile; there is nothing left for them to share.
-        Deadline::at(kept.and_then(|kept| self.end.checked_sub(kept)).unwrap_or(self.end))
+    /// The deadline of a stage that begins now and has so many after it. Never after the end, nor before now, if
+    /// there is any time left.
+    pub(crate) fn deadline(&mut self, now: Instant, stages_after: usize) -> Deadline {
+        let left = self.end.saturating_duration_since(now);
+        // A floor for each after it, one for the tail, and one for itself.
+        self.floor = self.floor.min(share(left, stages_after + 2));
+        let kept = self.floor * u32::try_from(stages_after + 1).unwrap_or(u32::MAX);
+        Deadline::at(self.end.checked_sub(kept).unwrap_or(self.end))
     }
 
     /// How much longer than to its deadline something is waited for.
     pub(crate) fn grace(&self) -> Duration {
         self.floor / 2
     }
+}
+
+fn share(whole: Duration, by: usize) -> Duration {
+    whole / u32::try_from(by).unwrap_or(u32::MAX)
 }
 
 #[cfg(test)]
@@ -60,15 +67,16 @@ mod tests {
     fn every_stage_has_time_left_however_long_those_before_it_took() {
         let start = SystemClock.now();
         for whole in [1, 2, 30, 300].map(Duration::from_secs) {
-            for stages in 0..100 {
-                let budget = Budget::new(start, whole, stages);
-                let mut before = start;
+            // Also if more come than there were at first.
+            for (planned, stages) in (0..100).map(|n| (n, n)).chain((1..100).map(|n| (1, n))) {
+                let mut budget = Budget::new(start, whole, planned);
+                let mut now = start;
                 for after in (0..stages).rev() {
-                    let deadline = budget.deadline(after).instant().expect("it has one");
-                    assert!(deadline > before, "{whole:?}, {after} after it of {stages}");
-                    before = deadline + budget.grace();
+                    let deadline = budget.deadline(now, after).instant().expect("it has one");
+                    assert!(deadline > now, "{whole:?}, {after} after it of {stages}");
+                    now = deadline + budget.grace();
                 }
-                assert!(before < budget.end(), "there is a tail");
+                assert!(now < budget.end(), "there is a tail: {whole:?}, {stages}");
             }
         }
     }

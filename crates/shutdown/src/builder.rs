@@ -11,17 +11,21 @@ use signal_hook::low_level;
 
 #[cfg(feature = "http")]
 use crate::health::{HealthServer, ServeError};
-#[cfg(all(unix, feature = "systemd"))]
-use crate::systemd::{self, Pings, Wishes};
 use crate::{
     coordinator::Coordinator,
     drain_timeout::DrainTimeout,
+    errand::Spare,
     event::{Event, Observer, tell_by_default},
     health::Health,
     sequence::Sequence,
     shared::{Attachment, Settings, Shared},
     signals::{SignalError, Signals},
     stall::{self, OnStall},
+};
+#[cfg(all(unix, feature = "systemd"))]
+use crate::{
+    sequence::CALLBACKS_MAX,
+    systemd::{self, Pings, Wishes},
 };
 
 /// How often it is told what is waited for, unless told otherwise.
@@ -165,7 +169,8 @@ impl Builder {
         #[cfg(all(unix, feature = "systemd"))]
         if let Some(Wishes { notifier: Some(notifier), .. }) = &self.systemd {
             let (notifier, every) = (notifier.clone(), self.progress_every);
-            self.observers.push(Arc::new(move |event| systemd::tell(&notifier, event, every)));
+            let whole = self.delay.saturating_add(timeout.duration()).saturating_add(CALLBACKS_MAX);
+            self.observers.push(Arc::new(move |event| systemd::tell(&notifier, event, every, whole)));
         }
         let settings = Settings {
             timeout: timeout.duration(),
@@ -175,23 +180,25 @@ impl Builder {
             exit: self.exit.clone(),
         };
         let health = self.health.take().unwrap_or_else(|| Health::with_tempo(self.tempo.clone()));
-        let shared = Arc::new(Shared::new(self.tempo.clone(), settings, health, self.warnings.clone()));
+        let spare = Spare::start().map_err(StartError::Thread)?;
+        let shared = Shared::new(self.tempo.clone(), settings, health, spare, self.warnings.clone());
+        let shared = Arc::new(shared);
         for warning in &self.warnings {
             shared.tell(&Event::Warning(warning));
         }
         let attachments = self.attachments(&shared)?;
         let attached = shared.attachments.set(attachments);
         debug_assert!(attached.is_ok(), "this is the start");
-        let coordinator = Coordinator::new(shared.clone());
+        // Before the thread: if that fails there is nothing to stop. What comes in between is seen when it begins.
+        if let Some(signals) = self.signals {
+            signals.listen(&shared).map_err(StartError::Signal)?;
+        }
         let sequence = Sequence::new(shared.clone());
         thread::Builder::new()
             .name("ebbtide-coordinator".into())
             .spawn(|| sequence.run())
             .map_err(StartError::Thread)?;
-        if let Some(signals) = self.signals {
-            signals.listen(&shared).map_err(StartError::Signal)?;
-        }
-        Ok(coordinator)
+        Ok(Coordinator::new(shared))
     }
 
     fn attachments(&self, shared: &Arc<Shared>) -> Result<Vec<Attachment>, StartError> {

@@ -38,7 +38,8 @@ const AFTER_THE_END: Duration = Duration::from_secs(1);
 ///
 /// A clone is another handle to the same coordinator. It waits on a thread of its own, which costs nothing until it is
 /// called. Once its last handle is dropped it stops everything, though nobody waits for that; one that is
-/// [installed](Coordinator::install) is there for good.
+/// [installed](Coordinator::install) is there for good. What is registered should keep a [token](Coordinator::token),
+/// and no handle: it would keep the last one from being dropped.
 ///
 /// ```
 /// use std::time::Duration;
@@ -185,7 +186,7 @@ impl Coordinator {
     /// [resumed](Coordinator::resume). What it gives waits until nothing is in flight.
     pub fn pause(&self) -> Wait<Drained> {
         if self.shared.intake.gate().close() {
-            self.shared.serving.unmet("paused");
+            self.shared.show_gate();
             self.shared.tell(&Event::Paused);
         }
         self.shared.intake.gate().drained()
@@ -195,15 +196,18 @@ impl Coordinator {
     pub fn resume(&self) -> bool {
         let was_closed = self.shared.intake.gate().is_closed();
         let is_open = self.shared.intake.gate().open();
-        if is_open && was_closed && !self.shared.trigger.is_triggered() {
-            self.shared.serving.met();
+        if is_open && was_closed {
+            self.shared.show_gate();
             self.shared.tell(&Event::Resumed);
         }
         is_open
     }
 
-    /// Says that the program has started, and can serve.
+    /// Says that the program has started, and can serve. Once it stops nobody is told any more.
     pub fn ready(&self) {
+        if self.shared.trigger.is_triggered() {
+            return;
+        }
         self.shared.started.met();
         self.shared.tell(&Event::Ready);
     }
@@ -230,7 +234,7 @@ impl Coordinator {
 
     /// Has `act` called when the stop is asked for, before anything is stopped; in the order of registration, once,
     /// each on a thread of its own, and isolated from the panics of others. One that takes longer than a second is
-    /// not waited for any more. Several may have the same name.
+    /// not waited for any more, nor are all together for longer than three. Several may have the same name.
     ///
     /// After the trigger it is called at once, on this thread.
     pub fn on_trigger(&self, name: impl Into<Arc<str>>, act: impl FnOnce() + Send + 'static) -> CallbackId {
@@ -290,37 +294,39 @@ impl Coordinator {
     /// Has `act` done in the phase of `priority`, on a thread of its own, which it may block.
     ///
     /// # Errors
-    /// Hands it back if there is one of that name.
+    /// If there is one of that name.
     #[track_caller]
     pub fn on_stop<F>(
         &self,
         name: impl Into<Arc<str>>,
         priority: impl Into<Priority>,
         act: F,
-    ) -> Result<Registration, Duplicate<F>>
+    ) -> Result<Registration, Duplicate>
     where
         F: FnOnce(Deadline, &Reason) -> Result<(), StopError> + Send + 'static,
     {
         self.enroll(name.into(), priority.into(), None, act, |act| Arc::new(Deed::blocking(act)))
+            .map_err(Duplicate::without)
     }
 
     /// Has the future that `act` gives awaited in the phase of `priority`, outside of any runtime: the handle of a task
     /// can be awaited there.
     ///
     /// # Errors
-    /// Hands it back if there is one of that name.
+    /// If there is one of that name.
     #[track_caller]
     pub fn on_stop_async<A, F>(
         &self,
         name: impl Into<Arc<str>>,
         priority: impl Into<Priority>,
         act: A,
-    ) -> Result<Registration, Duplicate<A>>
+    ) -> Result<Registration, Duplicate>
     where
         A: FnOnce(Deadline, Reason) -> F + Send + 'static,
         F: Future<Output = Result<(), StopError>> + Send + 'static,
     {
         self.enroll(name.into(), priority.into(), None, act, |act| Arc::new(Deed::future(act)))
+            .map_err(Duplicate::without)
     }
 
     #[track_caller]
@@ -346,8 +352,8 @@ impl Coordinator {
             let deadline = Deadline::at(now + AFTER_THE_END);
             Some(Order { id, name, subject, since: now, deadline, reason })
         } else {
-            let (subject, progress) = (Some(subject), Progress::Waiting);
-            desk.entries.push(Entry { id, name, priority, cap, site, subject, progress });
+            let (subject, is_mute, progress) = (Some(subject), false, Progress::Waiting);
+            desk.entries.push(Entry { id, name, priority, cap, site, subject, is_mute, progress });
             desk.begin_late(id, now)
         };
         drop(desk);

@@ -16,7 +16,7 @@ use crate::{
     report::{CallbackReport, Ending, IntakeReport},
     stage::Stage,
     subject::Subject,
-    witness::Testimony,
+    witness::{ANSWER_MAX, Testimony},
 };
 
 /// How long before its deadline a component is asked who is in flight there.
@@ -59,7 +59,16 @@ pub(crate) struct Entry {
     pub(crate) site: &'static Location<'static>,
     /// There until it has stopped: dropping it is part of that.
     pub(crate) subject: Option<Arc<dyn Subject>>,
+    /// It was asked, and did not answer in time.
+    pub(crate) is_mute: bool,
     pub(crate) progress: Progress,
+}
+
+/// How much time the components of a phase have.
+#[derive(Clone, Copy)]
+struct Term {
+    deadline: Deadline,
+    grace: Duration,
 }
 
 /// How far a component has come.
@@ -135,24 +144,27 @@ impl Desk {
         let priority = self.waiting().map(|entry| entry.priority).max()?;
         self.phase = Some(priority);
         let after = self.phases_to_come() - 1;
-        let (budget, reason) = self.terms();
+        let (term, reason) = self.terms(now, after);
         let of_phase =
             |entry: &&mut Entry| entry.priority == priority && matches!(entry.progress, Progress::Waiting);
-        let begin = |entry: &mut Entry| entry.begin(now, budget, after, &reason);
+        let begin = |entry: &mut Entry| entry.begin(now, term, &reason);
         Some((priority, self.entries.iter_mut().filter(of_phase).map(begin).collect()))
     }
 
     /// Begins to stop a component whose phase has passed when it was registered. Nothing, if that is still to come.
     pub(crate) fn begin_late(&mut self, id: Id, now: Instant) -> Option<Order> {
         let phase = self.phase.filter(|_| self.stage == Stage::Stopping)?;
-        let (budget, reason) = self.terms();
+        let after = self.phases_to_come();
+        let (term, reason) = self.terms(now, after);
         let entry = self.entries.iter_mut().find(|entry| entry.id == id)?;
-        (entry.priority > phase).then(|| entry.begin(now, budget, 0, &reason))
+        (entry.priority > phase).then(|| entry.begin(now, term, &reason))
     }
 
-    fn terms(&self) -> (Budget, Reason) {
+    fn terms(&mut self, now: Instant, stages_after: usize) -> (Term, Reason) {
         let (reason, _) = self.call.as_ref().expect("phases come after the trigger");
-        (self.budget.expect("phases come after the drain"), reason.clone())
+        let budget = self.budget.as_mut().expect("phases come after the drain");
+        let deadline = budget.deadline(now, stages_after);
+        (Term { deadline, grace: budget.grace() }, reason.clone())
     }
 
     /// Until when somebody is still waited for, of those with this priority or, if none is given, of all.
@@ -178,11 +190,19 @@ impl Desk {
         self.entries.iter().filter_map(Entry::last_look).min()
     }
 
-    pub(crate) fn note(&mut self, id: Id, stragglers: Stragglers) {
-        let entry = self.entries.iter_mut().find(|entry| entry.id == id);
-        if let Some(Progress::Stopping { seen, .. }) = entry.map(|entry| &mut entry.progress) {
-            *seen = Some(stragglers);
+    /// What somebody answered, or that he did not.
+    pub(crate) fn note(&mut self, id: Id, answer: Option<Stragglers>) {
+        let Some(entry) = self.entries.iter_mut().find(|entry| entry.id == id) else { return };
+        match (&mut entry.progress, answer) {
+            (Progress::Stopping { seen, .. }, Some(stragglers)) => *seen = Some(stragglers),
+            (_, Some(_)) => {}
+            (_, None) => entry.is_mute = true,
         }
+    }
+
+    /// How long somebody who is asked is waited for.
+    pub(crate) fn patience_for_answers(&self) -> Duration {
+        self.budget.map_or(ANSWER_MAX, |budget| budget.grace())
     }
 
     pub(crate) fn end(&mut self, id: Id, took: Duration, ending: Ending, mut testimony: Testimony) {
@@ -206,12 +226,11 @@ impl Desk {
 }
 
 impl Entry {
-    fn begin(&mut self, now: Instant, budget: Budget, stages_after: usize, reason: &Reason) -> Order {
-        let deadline = budget.deadline(stages_after).effective(now, self.cap);
+    fn begin(&mut self, now: Instant, Term { deadline, grace }: Term, reason: &Reason) -> Order {
+        let deadline = deadline.effective(now, self.cap);
         let at = deadline.instant().expect("a budget has an end").max(now);
-        let last_look = at.checked_sub(LAST_LOOK.min(budget.grace())).unwrap_or(now);
-        self.progress =
-            Progress::Stopping { since: now, patience: at + budget.grace(), last_look, seen: None };
+        let last_look = at.checked_sub(LAST_LOOK.min(grace)).unwrap_or(now);
+        self.progress = Progress::Stopping { since: now, patience: at + grace, last_look, seen: None };
         Order {
             id: self.id,
             name: self.name.clone(),
@@ -225,9 +244,14 @@ impl Entry {
     /// When it has to be asked who is in flight there, until it has been.
     fn last_look(&self) -> Option<Instant> {
         match self.progress {
-            Progress::Stopping { last_look, seen: None, .. } => Some(last_look),
+            Progress::Stopping { last_look, seen: None, .. } if self.can_be_asked() => Some(last_look),
             _ => None,
         }
+    }
+
+    /// Whether there is somebody to ask, who has not once left an asker waiting.
+    pub(crate) const fn can_be_asked(&self) -> bool {
+        self.subject.is_some() && !self.is_mute
     }
 
     fn patience(&self) -> Option<Instant> {

@@ -2,7 +2,7 @@
 
 use std::{
     fmt,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc},
     thread,
 };
 
@@ -25,41 +25,40 @@ struct Slot<T> {
     ended: Bell,
 }
 
+/// What is left to be done when there is no thread for it.
+pub(crate) type Undone = Box<dyn FnOnce() + Send>;
+
 impl<T: Send + 'static> Errand<T> {
     /// Has `act` done on a thread called `name`. In virtual time it takes part, and time stands still while it does not
-    /// wait by its pace.
-    ///
-    /// If the system has no thread to give, it is done here, before this returns: late is better than never.
+    /// wait by its pace. If the system has no thread to give, it is for the caller to have it done.
     pub(crate) fn begin(
         name: &str,
         tempo: &Tempo,
         act: impl FnOnce(&mut Pace) -> T + Send + 'static,
-    ) -> Self {
+    ) -> (Self, Result<(), Undone>) {
         let slot = Arc::new(Slot { given: Mutex::new(None), ended: Bell::new() });
         let mut pace = Pace::new(tempo);
         let mark = slot.clone();
-        let act = move || {
+        let act: Undone = Box::new(move || {
             let given = contain(|| act(&mut pace));
             *mark.lock() = Some(given);
             mark.ended.ring();
             // Whoever waits in virtual time has to be told before time may move.
             drop(pace);
-        };
+        });
         // Kept outside as well, because a thread that cannot be started takes what it was given with it.
         let act = Arc::new(Mutex::new(Some(act)));
         let theirs = act.clone();
-        let take = |act: &Mutex<Option<_>>| act.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let take = |act: &Mutex<Option<Undone>>| act.lock().unwrap_or_else(PoisonError::into_inner).take();
         let run = move || {
             if let Some(act) = take(&theirs) {
                 act();
             }
         };
-        if thread::Builder::new().name(name.to_owned()).spawn(run).is_err()
-            && let Some(act) = take(&act)
-        {
-            act();
-        }
-        Self { slot }
+        // A thread's name cannot have a NUL in it.
+        let spawned = thread::Builder::new().name(name.replace('\0', "\u{fffd}")).spawn(run);
+        let undone = spawned.err().and_then(|_| take(&act));
+        (Self { slot }, undone.map_or(Ok(()), Err))
     }
 
     /// Waits for its end, and takes what it gave.
@@ -95,5 +94,28 @@ impl<T> Watch for Ended<T> {
 impl<T> fmt::Debug for Ended<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Ended").finish_non_exhaustive()
+    }
+}
+
+/// A thread that is there from the start, for when the system has none to give later. What it is given it does one
+/// after the other.
+pub(crate) struct Spare {
+    work: mpsc::Sender<Undone>,
+}
+
+impl Spare {
+    pub(crate) fn start() -> std::io::Result<Self> {
+        let (work, given) = mpsc::channel::<Undone>();
+        let run = move || given.into_iter().for_each(|act| drop(contain(act)));
+        thread::Builder::new().name("ebbtide-spare".into()).spawn(run)?;
+        Ok(Self { work })
+    }
+
+    /// Has done what there was no thread for.
+    pub(crate) fn take_over(&self, begun: Result<(), Undone>) {
+        if let Err(undone) = begun {
+            // It is there for as long as this is.
+            let _ = self.work.send(undone);
+        }
     }
 }

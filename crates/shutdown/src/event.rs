@@ -170,8 +170,8 @@ impl fmt::Display for Progress {
     }
 }
 
-/// Is told of each event, on whatever thread takes the step, one step after the other. It must not block: the stop
-/// waits for it.
+/// Is told of each event, on whatever thread takes the step: the ends of components that stop side by side may be told
+/// at the same time. It must not block: the stop waits for it.
 pub(crate) type Observer = Arc<dyn Fn(&Event<'_>) + Send + Sync>;
 
 /// To `tracing`, at the levels info and warn.
@@ -199,6 +199,6 @@ pub(crate) fn tell_by_default(event: &Event<'_>) {
 pub(crate) fn tell_by_default(event: &Event<'_>) {
     let told = event.is_warning() && !matches!(event, Event::Stopped(_));
     if told || matches!(event, Event::Triggered { .. } | Event::Progress(_)) {
-        eprintln!("{event}");
+        crate::print::print(event.to_string());
     }
 }

@@ -1,7 +1,7 @@
 //! A shutdown coordinator: it stops a program in order, within one deadline, and says who is stuck.
 //!
 //! ```no_run
-//! use std::{error::Error, time::Duration};
+//! use std::error::Error;
 //! use ebbtide_shutdown::{Coordinator, Priority, Report};
 //!
 //! fn main() -> Result<Report, Box<dyn Error>> {
@@ -79,6 +79,7 @@ mod event;
 pub mod group;
 pub mod health;
 mod pace;
+mod print;
 mod priority;
 mod registration;
 mod report;

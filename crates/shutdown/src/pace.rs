@@ -40,12 +40,23 @@ impl Pace {
                 clock.block_on(async {
                     // Given up and taken again inside, where the thread takes part.
                     *hold = None;
-                    let output = first_of(future, clock, deadline).await;
-                    *hold = Some(clock.hold());
-                    output
+                    let _again = HoldAgain { hold, clock };
+                    first_of(future, clock, deadline).await
                 })
             }
         }
+    }
+}
+
+/// Takes the hold again, also when what was waited for panics.
+struct HoldAgain<'a> {
+    hold: &'a mut Option<Hold>,
+    clock: &'a VirtualClock,
+}
+
+impl Drop for HoldAgain<'_> {
+    fn drop(&mut self) {
+        *self.hold = Some(self.clock.hold());
     }
 }
 

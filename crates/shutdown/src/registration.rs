@@ -43,11 +43,18 @@ impl fmt::Debug for Registration {
 pub struct CallbackId(pub(crate) Id);
 
 /// A component was not registered: there is one of that name.
-pub struct Duplicate<C> {
+pub struct Duplicate<C = ()> {
     /// The name.
     pub name: Arc<str>,
-    /// What was to be registered.
+    /// What was to be registered, if it was a component.
     pub component: C,
+}
+
+impl<C> Duplicate<C> {
+    /// The same, without what was to be registered.
+    pub(crate) fn without(self) -> Duplicate {
+        Duplicate { name: self.name, component: () }
+    }
 }
 
 impl<C> fmt::Display for Duplicate<C> {

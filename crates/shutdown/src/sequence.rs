@@ -13,7 +13,6 @@ use ebbtide_lifecycle::{Reason, time::Deadline, wait::Wait};
 use crate::{
     budget::Budget,
     desk::Callback,
-    errand::Errand,
     event::Event,
     pace::Pace,
     priority::Priority,
@@ -24,6 +23,9 @@ use crate::{
 
 /// How long a callback is waited for. What takes longer than that is for a component: meanwhile requests still come in.
 const CALLBACK_MAX: Duration = Duration::from_secs(1);
+
+/// How long all of them are. Those that come after that are called, and not waited for.
+pub(crate) const CALLBACKS_MAX: Duration = Duration::from_secs(3);
 
 /// The thread of a coordinator.
 pub(crate) struct Sequence {
@@ -57,12 +59,15 @@ impl Sequence {
             Poll::Pending => Pin::new(&mut asked).poll(cx),
         });
         let reason = self.pace.wait(called, Deadline::never()).expect("without a deadline it is waited for");
-        self.shared.trigger.fire(reason);
-        self.shared.trigger.reason().expect("it has fired").clone()
+        self.shared.is_stopping(&reason);
+        if !self.shared.trigger.is_triggered() {
+            self.shared.fire(&self.shared.trigger, reason.clone(), &mut self.pace);
+        }
+        // Somebody may have been quicker.
+        self.shared.trigger.reason().cloned().unwrap_or(reason)
     }
 
     fn begin(&mut self, reason: Reason) {
-        self.shared.serving.unmet(format!("stopping: {reason}"));
         {
             let mut desk = self.shared.desk();
             desk.stage = Stage::Triggered;
@@ -75,12 +80,13 @@ impl Sequence {
     /// In the order in which they were registered, each on a thread of its own: one that hangs holds up none of the
     /// rest for long.
     fn call_back(&mut self) {
+        let until = self.pace.now() + CALLBACKS_MAX;
         loop {
             // With the lock held only to take it out: a callback may register callbacks.
             let next = self.shared.desk().callbacks.pop_front();
             let Some(Callback { name, act, .. }) = next else { return };
-            let patience = Deadline::at(self.pace.now() + CALLBACK_MAX);
-            let errand = Errand::begin(&format!("on:{name}"), &self.shared.tempo, move |_| act());
+            let patience = Deadline::at(until.min(self.pace.now() + CALLBACK_MAX));
+            let errand = self.shared.call(&name, act);
             let ending = match self.pace.wait(errand.ended(), patience) {
                 Some(Ok(())) => Ending::Clean,
                 Some(Err(panicked)) => Ending::Panicked(panicked.message().to_owned()),
@@ -112,14 +118,20 @@ impl Sequence {
         let deadline = {
             let mut desk = self.shared.desk();
             let phases = desk.phases_to_come();
-            let budget = Budget::new(since, timeout, phases + 1);
+            let mut budget = Budget::new(since, timeout, phases + 1);
+            let deadline = budget.deadline(since, phases);
             desk.stage = Stage::Draining;
             desk.budget = Some(budget);
             desk.intake = Some(self.intake(Ending::Pending, Duration::ZERO));
-            budget.deadline(phases)
+            deadline
         };
         self.shared.tell(&Event::DrainBegun { pending: gate.in_flight(), timeout });
-        self.shared.closing.fire(self.shared.trigger.reason().expect("it has fired").clone());
+        let reason = self.shared.trigger.reason().cloned();
+        self.shared.fire(
+            &self.shared.closing,
+            reason.unwrap_or_else(|| Reason::requested("stop")),
+            &mut self.pace,
+        );
 
         let drained = self.wait_telling(|| gate.drained(), deadline.instant().expect("a budget has an end"));
         // What ends between the two is counted as ended.
@@ -145,7 +157,8 @@ impl Sequence {
                 // Those that came after their phase.
                 self.wait_for(None);
                 let mut desk = self.shared.desk();
-                if desk.phases_to_come() == 0 {
+                let now = self.pace.now();
+                if desk.phases_to_come() == 0 && desk.waited_for(None, now).is_none() {
                     desk.stage = Stage::Stopped;
                     return;
                 }

@@ -9,21 +9,29 @@ use std::{
 
 use ebbtide_lifecycle::{
     Intake, Reason, Trigger, contain,
-    time::{Clock, Tempo},
+    time::{Clock, Deadline, SystemClock, Tempo},
     wait::{Bell, Wait, Watch},
 };
 
 use crate::{
     desk::{Desk, Order, Progress as Stand},
-    errand::Errand,
+    errand::{Errand, Spare},
     event::{Event, Observer, Progress},
     health::{Condition, Health},
+    pace::Pace,
     priority::Priority,
     report::{CallbackReport, ComponentReport, Ending, IntakeReport, PhaseReport, Report},
     stage::Stage,
+    subject::Subject,
     verdict::Verdict,
     witness::{Testimony, ask},
 };
+
+/// How long the report so far may take to be told before the process ends.
+const LAST_WORDS_MAX: Duration = Duration::from_secs(1);
+
+/// How long whoever is woken by a trigger may take.
+const FIRING_MAX: Duration = Duration::from_secs(1);
 
 pub(crate) struct Shared {
     pub(crate) tempo: Tempo,
@@ -39,7 +47,11 @@ pub(crate) struct Shared {
     /// Met once the program says so.
     pub(crate) started: Condition,
     /// Met while requests are let in.
-    pub(crate) serving: Condition,
+    serving: Condition,
+    /// Met until it stops, and never again, also when the coordinator is gone. There until then.
+    going: Option<Condition>,
+    /// Does what there is no other thread for.
+    spare: Spare,
     desk: Mutex<Desk>,
     /// There when it is over.
     pub(crate) report: OnceLock<Report>,
@@ -62,10 +74,17 @@ pub(crate) struct Settings {
 }
 
 impl Shared {
-    pub(crate) fn new(tempo: Tempo, settings: Settings, health: Health, warnings: Vec<String>) -> Self {
+    pub(crate) fn new(
+        tempo: Tempo,
+        settings: Settings,
+        health: Health,
+        spare: Spare,
+        warnings: Vec<String>,
+    ) -> Self {
         let started = health.condition("started");
-        let serving = health.condition("serving");
+        let (serving, going) = (health.condition("serving"), health.condition("running"));
         serving.met();
+        going.met();
         Self {
             settings,
             trigger: Trigger::new(),
@@ -75,6 +94,8 @@ impl Shared {
             health,
             started,
             serving,
+            going: Some(going),
+            spare,
             desk: Mutex::new(Desk::new(warnings)),
             report: OnceLock::new(),
             moved: Bell::new(),
@@ -99,16 +120,74 @@ impl Shared {
     }
 
     /// The `nth` signal came; see [`signals`](crate::signals) for what each does.
-    pub(crate) fn signalled(&self, signal: i32, nth: usize) {
+    pub(crate) fn signalled(self: &Arc<Self>, signal: i32, nth: usize) {
         match nth {
             0 | 1 => self.ask(Reason::Signal(signal)),
             2 => {
-                let report = Report { forced: true, ..self.look() };
-                self.tell(&Event::Forced(&report));
-                (self.settings.exit)(Verdict::Forced.exit_code());
+                // They may have come at the same time.
+                self.ask(Reason::Signal(signal));
+                self.end_process(Verdict::Forced, |report| report.forced = true);
             }
             _ => (self.settings.exit)(Verdict::IMMEDIATE),
         }
+    }
+
+    /// Tells the report so far, and ends the process, told or not: that is foreign code, and something is stuck
+    /// already.
+    pub(crate) fn end_process(
+        self: &Arc<Self>,
+        verdict: Verdict,
+        amend: impl FnOnce(&mut Report) + Send + 'static,
+    ) {
+        let shared = self.clone();
+        let (errand, begun) = Errand::begin("ebbtide-forced", &Tempo::Real, move |_| {
+            let mut report = shared.look();
+            amend(&mut report);
+            shared.tell(&Event::Forced(&report));
+        });
+        if begun.is_ok() {
+            let _told = errand.ended().wait_by(Deadline::after(SystemClock, LAST_WORDS_MAX));
+        }
+        (self.settings.exit)(verdict.exit_code());
+    }
+
+    /// Is ready no more, for good.
+    pub(crate) fn is_stopping(&self, reason: &Reason) {
+        if let Some(going) = &self.going {
+            going.unmet(format!("stopping: {reason}"));
+        }
+    }
+
+    /// Says whether requests are let in, as the gate does: whoever says it last looks last.
+    pub(crate) fn show_gate(&self) {
+        loop {
+            let is_closed = self.intake.gate().is_closed();
+            if is_closed {
+                self.serving.unmet("paused");
+            } else {
+                self.serving.met();
+            }
+            if self.intake.gate().is_closed() == is_closed {
+                return;
+            }
+        }
+    }
+
+    /// Fires a trigger elsewhere, because that wakes foreign code, and waits a while for it.
+    pub(crate) fn fire(&self, trigger: &Trigger, reason: Reason, pace: &mut Pace) {
+        let trigger = trigger.clone();
+        let (errand, begun) = Errand::begin("ebbtide-fire", &self.tempo, move |_| trigger.fire(reason));
+        self.spare.take_over(begun);
+        let patience = Deadline::at(pace.now() + FIRING_MAX);
+        // Whoever hangs there is not waited for.
+        let _fired = pace.wait(errand.ended(), patience);
+    }
+
+    /// Has a callback called elsewhere.
+    pub(crate) fn call(&self, name: &str, act: impl FnOnce() + Send + 'static) -> Errand<()> {
+        let (errand, begun) = Errand::begin(&format!("on:{name}"), &self.tempo, move |_| act());
+        self.spare.take_over(begun);
+        errand
     }
 
     /// Asks the coordinator's thread for the stop.
@@ -132,21 +211,25 @@ impl Shared {
     pub(crate) fn carry_out(self: &Arc<Self>, order: Order) {
         let shared = self.clone();
         let thread = format!("stop:{}", order.name);
-        Errand::begin(&thread, &self.tempo, move |pace| {
+        let (_, begun) = Errand::begin(&thread, &self.tempo, move |pace| {
             let Order { id, name, subject, since, deadline, reason } = order;
             let mut ending = subject.stop(deadline, &reason, pace);
             let testimony = Testimony::of(&*subject);
             let entry = shared.desk().release(id);
-            if let Err(panicked) = contain(|| drop((subject, entry)))
-                && !ending.is_failure()
-            {
-                ending = Ending::Panicked(format!("{} (when it was dropped)", panicked.message()));
+            let dropped = contain(|| drop((subject, entry)));
+            if !ending.is_failure() {
+                if let Some(panic) = &testimony.panic {
+                    ending = Ending::Panicked(format!("{panic} (when it was asked)"));
+                } else if let Err(panicked) = dropped {
+                    ending = Ending::Panicked(format!("{} (when it was dropped)", panicked.message()));
+                }
             }
             let took = pace.now().saturating_duration_since(since);
             shared.tell(&Event::ComponentEnded { name: &name, ending: &ending, took });
             shared.desk().end(id, took, ending, testimony);
             shared.moved.ring();
         });
+        self.spare.take_over(begun);
     }
 
     /// Waits until nobody of those with this priority, or of all, is waited for any more.
@@ -161,6 +244,9 @@ impl Shared {
 
     /// The report as it is at this moment.
     pub(crate) fn look(&self) -> Report {
+        if let Some(report) = self.report.get() {
+            return report.clone();
+        }
         let now = self.tempo.now();
         let (mut report, unknown) = {
             let desk = self.desk();
@@ -174,7 +260,8 @@ impl Shared {
                 let (ending, took, testimony) = match &entry.progress {
                     Stand::Waiting => (Ending::Pending, Duration::ZERO, Testimony::default()),
                     Stand::Stopping { since, .. } => {
-                        unknown.extend(entry.subject.clone().map(|subject| (entry.name.clone(), subject)));
+                        let subject = entry.subject.clone().filter(|_| entry.can_be_asked());
+                        unknown.extend(subject.map(|subject| (entry.id, entry.name.clone(), subject)));
                         (Ending::Hung, now.saturating_duration_since(*since), Testimony::default())
                     }
                     Stand::Ended { took, ending, testimony } => (ending.clone(), *took, testimony.clone()),
@@ -214,8 +301,12 @@ impl Shared {
                 ..intake.clone()
             };
         }
-        let (names, subjects): (Vec<_>, Vec<_>) = unknown.into_iter().unzip();
-        for (name, testimony) in names.into_iter().zip(ask(subjects, &self.tempo)) {
+        let subjects = unknown.iter().map(|(.., subject)| subject.clone()).collect();
+        for ((id, name, _), answer) in unknown.into_iter().zip(self.ask_all(subjects)) {
+            let Some(testimony) = answer else {
+                self.desk().note(id, None);
+                continue;
+            };
             let components = report.phases.iter_mut().flat_map(|phase| &mut phase.components);
             for component in components.filter(|component| component.name == name) {
                 component.balance = testimony.balance;
@@ -225,11 +316,16 @@ impl Shared {
         report
     }
 
+    fn ask_all(&self, subjects: Vec<Arc<dyn Subject>>) -> Vec<Option<Testimony>> {
+        let patience = self.desk().patience_for_answers();
+        ask(subjects, &self.tempo, patience)
+    }
+
     /// Asks those whose deadline is about to come who is in flight there, before they give up on it.
     pub(crate) fn take_note(&self) {
         let (ids, subjects): (Vec<_>, Vec<_>) = self.desk().to_ask(self.tempo.now()).into_iter().unzip();
-        for (id, testimony) in ids.into_iter().zip(ask(subjects, &self.tempo)) {
-            self.desk().note(id, testimony.stragglers);
+        for (id, answer) in ids.into_iter().zip(self.ask_all(subjects)) {
+            self.desk().note(id, answer.map(|testimony| testimony.stragglers));
         }
     }
 
@@ -246,6 +342,18 @@ impl Shared {
             left: end.map_or(Duration::ZERO, |end| end.saturating_duration_since(self.tempo.now())),
             waiting: intake.chain(hung).collect(),
             has_moved: false,
+        }
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        // A program that has stopped is not ready again because nobody is left who says that it is not.
+        if !self.trigger.is_triggered() {
+            self.going.take();
+        }
+        if let Some(going) = self.going.take() {
+            going.keep();
         }
     }
 }

@@ -35,7 +35,7 @@ pub(crate) fn watch(shared: &Arc<Shared>, policy: OnStall) -> io::Result<Watchdo
     })
 }
 
-fn act(shared: &Shared, stalled: &Stalled, policy: OnStall) {
+fn act(shared: &Arc<Shared>, stalled: &Stalled, policy: OnStall) {
     shared.tell(&Event::Stalled(stalled));
     shared.desk().warnings.push(format!("stalled: {stalled}"));
     let reason = || Reason::failed(stalled.name.clone(), stalled);
@@ -44,9 +44,8 @@ fn act(shared: &Shared, stalled: &Stalled, policy: OnStall) {
         // Through the coordinator's thread: to fire the trigger wakes foreign code, and something is stuck already.
         OnStall::Stop => shared.ask(reason()),
         OnStall::Exit => {
-            let report = shared.look();
-            shared.tell(&Event::Forced(&report));
-            (shared.settings.exit)(Verdict::Failed.exit_code());
+            let reason = reason();
+            shared.end_process(Verdict::Failed, |report| report.reason = reason);
         }
     }
 }

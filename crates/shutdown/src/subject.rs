@@ -29,13 +29,17 @@ pub(crate) struct Part<C>(pub(crate) C);
 
 impl<C: Component> Subject for Part<C> {
     fn stop(&self, deadline: Deadline, reason: &Reason, pace: &mut Pace) -> Ending {
-        let stopped = contain(|| match self.0.stop(deadline, reason) {
-            Stopping::Blocking(stop) => stop(),
-            Stopping::Future(stop) => wait(stop, pace),
+        let stopped = contain(|| {
+            let stopped = match self.0.stop(deadline, reason) {
+                Stopping::Blocking(stop) => stop(),
+                Stopping::Future(stop) => wait(stop, pace),
+            };
+            (stopped, self.0.failure())
         });
         match stopped {
-            Ok(Stopped::Clean) => Ending::Clean,
-            Ok(Stopped::Overdue) => Ending::Overdue,
+            Ok((_, Some(failure))) => Ending::Failed(failure),
+            Ok((Stopped::Clean, None)) => Ending::Clean,
+            Ok((Stopped::Overdue, None)) => Ending::Overdue,
             Err(panicked) => Ending::Panicked(panicked.message().to_owned()),
         }
     }
@@ -83,7 +87,7 @@ impl Subject for Deed {
         let Some(act) = act else { return Ending::Clean };
         match contain(|| act(deadline, reason, pace)) {
             Ok(Ok(())) => Ending::Clean,
-            Ok(Err(error)) => Ending::Failed(error.to_string()),
+            Ok(Err(error)) => Ending::Failed(text_of(error)),
             Err(panicked) => Ending::Panicked(panicked.message().to_owned()),
         }
     }
@@ -95,6 +99,13 @@ impl Subject for Deed {
     fn stragglers(&self) -> Stragglers {
         Stragglers::none()
     }
+}
+
+/// What it says: foreign code, as its drop is.
+fn text_of(error: StopError) -> String {
+    let text = contain(|| error.to_string()).unwrap_or_else(|_| "an error that cannot be printed".to_owned());
+    drop(contain(|| drop(error)));
+    text
 }
 
 fn wait<T>(future: Pin<Box<dyn Future<Output = T> + Send>>, pace: &mut Pace) -> T {

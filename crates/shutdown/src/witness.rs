@@ -11,34 +11,44 @@ use ebbtide_lifecycle::{
 
 use crate::{errand::Errand, subject::Subject};
 
-/// How long all together are given to answer. They should at once, but something is wrong with them already.
-const ANSWER_MAX: Duration = Duration::from_millis(200);
+/// How long all together are given to answer, at most. They should at once, but something is wrong with them already.
+pub(crate) const ANSWER_MAX: Duration = Duration::from_millis(200);
 
 /// A subject's own word.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Testimony {
     pub(crate) balance: Option<Balance>,
     pub(crate) stragglers: Stragglers,
+    /// What it panicked with when it was asked.
+    pub(crate) panic: Option<String>,
 }
 
 impl Testimony {
     /// Asks here, at once.
     pub(crate) fn of(subject: &dyn Subject) -> Self {
-        let balance = contain(|| subject.balance()).unwrap_or_default();
-        Self { balance, stragglers: contain(|| subject.stragglers()).unwrap_or_default() }
+        let (balance, stragglers) = (contain(|| subject.balance()), contain(|| subject.stragglers()));
+        let panicked = balance.as_ref().err().or(stragglers.as_ref().err());
+        let panic = panicked.map(|panicked| panicked.message().to_owned());
+        Self { balance: balance.unwrap_or_default(), stragglers: stragglers.unwrap_or_default(), panic }
     }
 }
 
-/// Asks them all, side by side. Who does not answer is left out of it.
-pub(crate) fn ask(subjects: Vec<Arc<dyn Subject>>, tempo: &Tempo) -> Vec<Testimony> {
+/// Asks them all, side by side. Who does not answer within `patience` gives nothing.
+pub(crate) fn ask(
+    subjects: Vec<Arc<dyn Subject>>,
+    tempo: &Tempo,
+    patience: Duration,
+) -> Vec<Option<Testimony>> {
     if matches!(tempo, Tempo::Virtual(_)) {
         // Where time stands still nobody can be late.
-        return subjects.iter().map(|subject| Testimony::of(&**subject)).collect();
+        return subjects.iter().map(|subject| Some(Testimony::of(&**subject))).collect();
     }
-    let ask =
-        |subject: Arc<dyn Subject>| Errand::begin("ebbtide-ask", tempo, move |_| Testimony::of(&*subject));
+    let ask = |subject: Arc<dyn Subject>| {
+        let (errand, begun) = Errand::begin("ebbtide-ask", tempo, move |_| Testimony::of(&*subject));
+        begun.is_ok().then_some(errand)
+    };
     let errands: Vec<_> = subjects.into_iter().map(ask).collect();
-    let deadline = Deadline::after(SystemClock, ANSWER_MAX);
-    let answer = |errand: &Errand<_>| errand.ended().wait_by(deadline).ok().and_then(Result::ok);
-    errands.iter().map(|errand| answer(errand).unwrap_or_default()).collect()
+    let deadline = Deadline::after(SystemClock, patience.min(ANSWER_MAX));
+    let answer = |errand: &Errand<_>| errand.ended().wait_by(deadline).ok()?.ok();
+    errands.iter().map(|errand| errand.as_ref().and_then(answer)).collect()
 }

@@ -141,13 +141,12 @@ impl Group {
         let coordinator = Coordinator::install().map_err(ServeError::Coordinator)?;
         let registered = coordinator.register(name, Priority::WORKERS, self.clone());
         let registration = registered.map_err(|duplicate| ServeError::Name(duplicate.name))?;
+        self.start().map_err(ServeError::Start)?;
         coordinator.ready();
-        let outcomes = self.run().map_err(ServeError::Illegal)?;
-        let reason = match outcomes.reason() {
-            Some(reason) => reason.clone(),
-            None if outcomes.is_clean() => Reason::requested("all members of the group have ended"),
-            None => Reason::failed(name, &Unclean { outcomes }),
-        };
+        // From the first word of a stop on the program is not ready, also if the group stops by itself.
+        let stopping = self.token().triggered().wait();
+        let failure = self.outcomes().filter(|outcomes| outcomes.reason().is_none() && !outcomes.is_clean());
+        let reason = failure.map_or(stopping, |outcomes| Reason::failed(name, &Unclean { outcomes }));
         let report = coordinator.stop(reason).wait();
         drop(registration);
         Ok(report)
@@ -261,6 +260,13 @@ impl Component for Group {
         let now = self.crew().tempo().now();
         self.crew().board().stragglers(now)
     }
+
+    /// A member that failed or panicked, told to stop or not.
+    fn failure(&self) -> Option<String> {
+        let outcomes = self.outcomes()?;
+        let failed = outcomes.iter().find(|fate| fate.has_failed())?;
+        Some(failed.to_string())
+    }
 }
 
 impl Drop for Held {
@@ -292,8 +298,8 @@ pub enum ServeError {
     Coordinator(crate::StartError),
     /// The coordinator knows something else by that name.
     Name(Arc<str>),
-    /// It runs already, or has run.
-    Illegal(Illegal),
+    /// It runs already, or has run; or there is no thread for it.
+    Start(StartError),
 }
 
 impl fmt::Display for ServeError {
@@ -303,7 +309,7 @@ impl fmt::Display for ServeError {
             Self::Name(name) => {
                 write!(f, "a component {name:?} is registered already: give the group another name")
             }
-            Self::Illegal(illegal) => illegal.fmt(f),
+            Self::Start(error) => error.fmt(f),
         }
     }
 }

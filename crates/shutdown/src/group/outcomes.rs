@@ -116,6 +116,15 @@ impl Fate {
     }
 }
 
+impl Fate {
+    /// Whether it failed or panicked, or its `shutdown` did; being late is no failure.
+    pub(crate) fn has_failed(&self) -> bool {
+        let failed =
+            matches!(self.ending, Ending::Failed { .. } | Ending::Panicked(_) | Ending::NotStarted(_));
+        failed || self.shutdown_panic.is_some()
+    }
+}
+
 /// `name: stopped after 1.5s`.
 impl fmt::Display for Fate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -17,6 +17,8 @@ static NOT_YET: LazyLock<Arc<str>> = LazyLock::new(|| "not yet".into());
 pub struct Condition {
     chart: Arc<Chart>,
     number: u64,
+    /// It stays when this is dropped.
+    is_kept: bool,
 }
 
 /// How a condition stands.
@@ -33,7 +35,12 @@ impl Condition {
         let number = records.issue();
         records.conditions.insert(number, Standing { name, unmet: Some(NOT_YET.clone()) });
         drop(records);
-        Self { chart: chart.clone(), number }
+        Self { chart: chart.clone(), number, is_kept: false }
+    }
+
+    /// Leaves it as it is, for good.
+    pub(crate) fn keep(mut self) {
+        self.is_kept = true;
     }
 
     /// Says that it holds.
@@ -60,6 +67,9 @@ impl Condition {
 
 impl Drop for Condition {
     fn drop(&mut self) {
+        if self.is_kept {
+            return;
+        }
         self.chart.lock().conditions.remove(&self.number);
         self.chart.improved.ring();
     }

@@ -12,8 +12,9 @@ use std::{
 };
 
 use ebbtide_lifecycle::{Balance, Reason, blame::Stragglers};
+use signal_hook::low_level;
 
-use crate::{priority::Priority, stage::Stage, verdict::Verdict};
+use crate::{print::print, priority::Priority, stage::Stage, verdict::Verdict};
 
 /// What became of everything: each caller of [`stop`](crate::Coordinator::stop) gets the same one.
 ///
@@ -168,7 +169,9 @@ impl Report {
             || !self.is_balanced()
         {
             Verdict::Failed
-        } else if endings.any(|ending| *ending != Ending::Clean) {
+        } else if endings.any(|ending| *ending != Ending::Clean)
+            || self.components().any(ComponentReport::has_lost)
+        {
             Verdict::Abandoned
         } else {
             Verdict::Clean
@@ -209,6 +212,11 @@ impl PhaseReport {
 }
 
 impl ComponentReport {
+    /// Whether its books say that work was abandoned, or goes on, whatever it said itself.
+    fn has_lost(&self) -> bool {
+        self.balance.is_some_and(|balance| balance.abandoned + balance.in_flight > 0)
+    }
+
     /// Whether its books balance, if it keeps any.
     #[must_use]
     pub fn is_balanced(&self) -> bool {
@@ -226,12 +234,27 @@ impl Ending {
     }
 }
 
+impl Report {
+    /// Ends the process, at once and with its [exit code](Report::exit_code), after printing itself to standard error
+    /// if the stop was not clean.
+    ///
+    /// What `main` has on its stack is not dropped: a runtime would wait there for what is stuck, for good.
+    pub fn exit(self) -> ! {
+        self.print_unless_clean();
+        low_level::exit(self.exit_code().into())
+    }
+
+    fn print_unless_clean(&self) {
+        if !self.is_clean() {
+            print(self.to_string());
+        }
+    }
+}
+
 /// Prints the report to standard error if the stop was not clean.
 impl Termination for Report {
     fn report(self) -> ExitCode {
-        if !self.is_clean() {
-            eprintln!("{self}");
-        }
+        self.print_unless_clean();
         self.verdict().into()
     }
 }

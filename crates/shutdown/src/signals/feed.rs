@@ -1,9 +1,6 @@
 //! Signals that a program sends to itself.
 
-use std::sync::{
-    Arc, Mutex, PoisonError, Weak,
-    atomic::{AtomicUsize, Ordering},
-};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use crate::shared::Shared;
 
@@ -21,13 +18,14 @@ use crate::shared::Shared;
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct Feed {
-    inner: Arc<Inner>,
+    listeners: Arc<Mutex<Vec<Listener>>>,
 }
 
-#[derive(Debug, Default)]
-struct Inner {
-    listeners: Mutex<Vec<Weak<Shared>>>,
-    sent: AtomicUsize,
+#[derive(Debug)]
+struct Listener {
+    shared: Weak<Shared>,
+    /// How many it has got.
+    signals: usize,
 }
 
 impl Feed {
@@ -38,16 +36,28 @@ impl Feed {
     }
 
     /// Sends a signal. All that is done at once is done before this returns: after the first one a stop is on its way.
+    ///
+    /// Each coordinator counts those that were sent since it was built.
     pub fn send(&self, signal: i32) {
-        let nth = self.inner.sent.fetch_add(1, Ordering::Relaxed) + 1;
-        let listeners = self.inner.listeners.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        for shared in listeners.iter().filter_map(Weak::upgrade) {
+        let count = |listener: &mut Listener| {
+            listener.signals += 1;
+            listener.shared.upgrade().map(|shared| (shared, listener.signals))
+        };
+        // Counted under the lock, and told without it.
+        let told: Vec<_> = self.listeners().iter_mut().filter_map(count).collect();
+        for (shared, nth) in told {
             shared.signalled(signal, nth);
         }
     }
 
     pub(super) fn attach(&self, shared: &Arc<Shared>) {
-        let mut listeners = self.inner.listeners.lock().unwrap_or_else(PoisonError::into_inner);
-        listeners.push(Arc::downgrade(shared));
+        let mut listeners = self.listeners();
+        listeners.retain(|listener| listener.shared.strong_count() > 0);
+        listeners.push(Listener { shared: Arc::downgrade(shared), signals: 0 });
+    }
+
+    fn listeners(&self) -> MutexGuard<'_, Vec<Listener>> {
+        // Nothing that can panic runs under the lock.
+        self.listeners.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

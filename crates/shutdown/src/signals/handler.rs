@@ -8,7 +8,10 @@ use std::{
     },
 };
 
-use signal_hook::low_level::{exit, register};
+use signal_hook::{
+    SigId,
+    low_level::{exit, register, unregister},
+};
 
 use crate::verdict::Verdict;
 
@@ -47,7 +50,7 @@ pub(super) fn count(
     signal: i32,
     count: &Arc<Count>,
     then: impl Fn() + Send + Sync + 'static,
-) -> io::Result<()> {
+) -> io::Result<SigId> {
     let count = count.clone();
     let handler = move || {
         count.add(signal);
@@ -56,5 +59,30 @@ pub(super) fn count(
     // SAFETY: what runs in a handler must be async-signal-safe, and may not panic. `add` is two atomic operations on
     // memory that the handler itself keeps alive, and `_exit`; `then` is either nothing, or unparks a thread where
     // handlers run on ordinary threads.
-    unsafe { register(signal, handler) }.map(drop)
+    unsafe { register(signal, handler) }
+}
+
+/// Handlers that go again when one of a set cannot be registered.
+#[derive(Default)]
+pub(super) struct Registered {
+    ids: Vec<SigId>,
+}
+
+impl Registered {
+    pub(super) fn add(&mut self, id: SigId) {
+        self.ids.push(id);
+    }
+
+    /// All are there: they stay for the rest of the process's life.
+    pub(super) fn keep(mut self) {
+        self.ids.clear();
+    }
+}
+
+impl Drop for Registered {
+    fn drop(&mut self) {
+        for id in self.ids.drain(..) {
+            unregister(id);
+        }
+    }
 }

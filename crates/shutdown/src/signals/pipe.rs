@@ -6,7 +6,7 @@ use signal_hook::low_level::pipe;
 
 use super::{
     SignalError,
-    handler::{Count, count},
+    handler::{Count, Registered, count},
 };
 use crate::shared::Shared;
 
@@ -28,11 +28,13 @@ pub(super) fn listen(signals: &[i32], shared: Arc<Shared>) -> Result<(), SignalE
     };
     // The thread first: from the first handler on, there is somebody to read.
     thread::Builder::new().name("ebbtide-signals".into()).spawn(run).map_err(failed(None))?;
+    let mut registered = Registered::default();
     for &signal in signals {
         // They are run in this order: whoever is woken sees the count.
-        count(signal, &theirs, || {}).map_err(failed(Some(signal)))?;
+        registered.add(count(signal, &theirs, || {}).map_err(failed(Some(signal)))?);
         let write = write.try_clone().map_err(failed(Some(signal)))?;
-        pipe::register(signal, write).map_err(failed(Some(signal)))?;
+        registered.add(pipe::register(signal, write).map_err(failed(Some(signal)))?);
     }
+    registered.keep();
     Ok(())
 }

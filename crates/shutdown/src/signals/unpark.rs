@@ -5,7 +5,7 @@ use std::{sync::Arc, thread};
 
 use super::{
     SignalError,
-    handler::{Count, count},
+    handler::{Count, Registered, count},
 };
 use crate::shared::Shared;
 
@@ -26,9 +26,11 @@ pub(super) fn listen(signals: &[i32], shared: Arc<Shared>) -> Result<(), SignalE
         }
     };
     let spawned = thread::Builder::new().name("ebbtide-signals".into()).spawn(run).map_err(failed(None))?;
+    let mut registered = Registered::default();
     for &signal in signals {
         let thread = spawned.thread().clone();
-        count(signal, &theirs, move || thread.unpark()).map_err(failed(Some(signal)))?;
+        registered.add(count(signal, &theirs, move || thread.unpark()).map_err(failed(Some(signal)))?);
     }
+    registered.keep();
     Ok(())
 }

@@ -39,14 +39,16 @@ impl Wishes {
     }
 }
 
-/// Tells of the steps that systemd has words for. What cannot be sent is lost: there is nobody else to tell.
-pub(crate) fn tell(notifier: &Notifier, event: &Event<'_>, progress_every: Duration) {
+/// Tells of the steps that systemd has words for; the `whole` stop takes up to so long. What cannot be sent is lost:
+/// there is nobody else to tell.
+pub(crate) fn tell(notifier: &Notifier, event: &Event<'_>, progress_every: Duration, whole: Duration) {
     let sent = match event {
         Event::Ready => notifier.ready(),
-        Event::Triggered { .. } => notifier.stopping().and_then(|()| notifier.status(&event.to_string())),
-        Event::DrainBegun { timeout, .. } => {
-            notifier.extend_timeout(*timeout).and_then(|()| notifier.status(&event.to_string()))
-        }
+        Event::Triggered { .. } => notifier
+            .stopping()
+            .and_then(|()| notifier.extend_timeout(whole))
+            .and_then(|()| notifier.status(&event.to_string())),
+        Event::DrainBegun { .. } => notifier.status(&event.to_string()),
         Event::Progress(progress) => {
             // Twice as long as until it is said again, and only while something ends.
             let extended = progress.has_moved.then(|| notifier.extend_timeout(2 * progress_every));
@@ -57,6 +59,9 @@ pub(crate) fn tell(notifier: &Notifier, event: &Event<'_>, progress_every: Durat
     drop(sent);
 }
 
+/// No more often than this: a watchdog that wants more is a mistake.
+const PING_MIN: Duration = Duration::from_millis(10);
+
 /// Says again and again that the program is alive, for as long as it is, from a thread of its own.
 pub(crate) struct Pings {
     end: Trigger,
@@ -65,7 +70,7 @@ pub(crate) struct Pings {
 
 impl Pings {
     pub(crate) fn start(notifier: Arc<Notifier>, health: Health, every: Duration) -> io::Result<Self> {
-        let end = Trigger::new();
+        let (end, every) = (Trigger::new(), every.max(PING_MIN));
         let token = end.token();
         let ping = move || {
             while !has_ended_after(&token, every) {

@@ -9,6 +9,7 @@ mod group;
 mod health;
 #[cfg(feature = "http")]
 mod http;
+mod odd;
 mod order;
 mod phases;
 mod process;

@@ -39,12 +39,22 @@ fn play() {
     let coordinator = match play.as_str() {
         "hangs_in_the_exit" => builder().exit(|_| park()).install(),
         "usr1" => builder().signals(Signals::of([10, 15])).install(),
+        "talks" => Coordinator::install(),
         _ => builder().install(),
     };
     let coordinator = coordinator.unwrap();
     match play.as_str() {
         "idle" | "usr1" => {}
-        "busy" => {
+        // With what it says by default, after standard error was filled up.
+        "talks" => {
+            let text = "x".repeat(1000);
+            thread::spawn(move || {
+                loop {
+                    eprintln!("{text}");
+                }
+            });
+        }
+        "busy" | "busy and returned" => {
             let request = coordinator.intake().admit().unwrap();
             thread::spawn(move || {
                 let _ = std::io::stdin().read(&mut [0]);
@@ -74,7 +84,12 @@ fn play() {
     }
     println!("ready");
     let report = coordinator.run();
-    eprintln!("{report}");
+    if play == "busy and returned" {
+        report.exit();
+    }
+    if play != "talks" {
+        eprintln!("{report}");
+    }
     process::exit(report.exit_code().into());
 }
 
@@ -306,6 +321,44 @@ fn s2_a_third_signal_ends_the_process_in_the_handler() {
     player.gets("TERM");
     let (code, said) = player.ends();
     assert_eq!(code, 77, "{said}");
+}
+
+#[test]
+fn two_signals_at_once_are_a_second_one_with_its_reason() {
+    let mut player = Player::start("hangs");
+    player.says("ready");
+    // Both wait for it when it goes on.
+    for name in ["STOP", "TERM", "INT", "CONT"] {
+        player.gets(name);
+    }
+    let (code, said) = player.ends();
+    assert_eq!(code, 76, "{said}");
+    assert!(said.contains("forced by a second signal (SIG"), "{said}");
+}
+
+/// A pipe that is full, and that nobody reads.
+#[test]
+fn a_standard_error_that_nobody_reads_keeps_nothing_from_stopping() {
+    let mut player = Player::start("talks");
+    player.says("ready");
+    player.gets("TERM");
+    let status = player.process.wait().unwrap();
+    assert_eq!(status.code(), Some(0));
+}
+
+#[test]
+fn a_report_that_cannot_be_printed_does_not_change_the_exit_code() {
+    let mut command = Command::new("sh");
+    let play =
+        format!("exec {:?} --exact process::play --nocapture 2>/dev/full", env::current_exe().unwrap());
+    command.args(["-c", &play]);
+    let mut player = Player::start_by(command, "busy and returned");
+    player.says("ready");
+    // Else it ends when the process is waited for, and the request with it.
+    let _stdin = player.process.stdin.take();
+    player.gets("TERM");
+    let (code, said) = player.ends();
+    assert_eq!(code, 75, "{said}");
 }
 
 #[test]

@@ -150,8 +150,8 @@ fn s7_systemd_is_told_that_it_is_ready_stops_and_needs_more_time_while_something
     let others: Vec<_> = messages.iter().filter(|message| !message.starts_with("STATUS=")).collect();
     assert_eq!(
         others,
-        ["READY=1", "STOPPING=1", "EXTEND_TIMEOUT_USEC=30000000", "EXTEND_TIMEOUT_USEC=10000000"],
-        "once for the whole drain, and at 10 s, when one of two requests had ended"
+        ["READY=1", "STOPPING=1", "EXTEND_TIMEOUT_USEC=33000000", "EXTEND_TIMEOUT_USEC=10000000"],
+        "once for the whole stop, and at 10 s, when one of two requests had ended"
     );
     std::fs::remove_dir_all(folder).unwrap();
 }
