@@ -127,6 +127,10 @@ fn what_is_not_a_question_about_health_is_refused() {
         ("GET /health/live HTTP/1.1\r\nno field\r\n\r\n", "400"),
         ("GET /health/live HTTP/1.1\r\n: no name\r\n\r\n", "400"),
         ("\r\n\r\n", "400"),
+        ("GET ftp://x/health/live HTTP/1.1\r\n\r\n", "400"),
+        ("GET http:///health/live HTTP/1.1\r\n\r\n", "400"),
+        ("GET http://x HTTP/1.1\r\n\r\n", "404"),
+        ("GET http://x?/health/live HTTP/1.1\r\n\r\n", "404"),
         (&long, "431"),
         (&far_too_long, "431"),
         ("GET /health/live HTTP/1.0\n\n", "200"),
@@ -141,6 +145,29 @@ fn what_is_not_a_question_about_health_is_refused() {
         serde_json::from_str::<serde_json::Value>(&reply.body).unwrap();
     }
     assert_eq!(Reply::read(send(addr, b"GET /\xff HTTP/1.1\r\n\r\n")).unwrap().code(), "400");
+}
+
+/// RFC 9112, 2.2 and 3.2.2; RFC 9110, 5.5.
+#[test]
+fn every_form_of_a_request_that_http_has_is_understood() {
+    let (_server, addr) = serve(&Health::new());
+    let table: [&[u8]; 7] = [
+        b"GET http://x/health/live HTTP/1.1\r\nHost: x\r\n\r\n",
+        b"GET HTTP://x:80/health/live?a=/b HTTP/1.1\r\nHost: x:80\r\n\r\n",
+        b"GET https://[::1]/health/live HTTP/1.1\r\nHost: [::1]\r\n\r\n",
+        b"\r\nGET /health/live HTTP/1.1\r\nHost: x\r\n\r\n",
+        b"\nGET /health/live HTTP/1.1\n\n",
+        b"GET /health/live HTTP/1.1\r\nHost: x\r\nX-Name: caf\xe9\r\n\r\n",
+        b"GET /health/live HTTP/1.1\r\nX-Name: \xff\xfe:\r\nHost: x\r\n\r\n",
+    ];
+    for request in table {
+        let reply = Reply::read(send(addr, request)).unwrap();
+        assert_eq!(reply.code(), "200", "{}", request.escape_ascii());
+    }
+    for request in [&b"GET / HTTP/1.1\r\nX-\xff: x\r\n\r\n"[..], b"G\xffT / HTTP/1.1\r\n\r\n"] {
+        let reply = Reply::read(send(addr, request)).unwrap();
+        assert_eq!(reply.code(), "400", "names are ASCII: {}", request.escape_ascii());
+    }
 }
 
 #[test]

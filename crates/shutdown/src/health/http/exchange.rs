@@ -118,12 +118,13 @@ enum Method {
 }
 
 fn parse(head: &[u8]) -> Option<Request> {
-    let mut lines = str::from_utf8(head).ok()?.split('\n').map(|line| line.trim_end_matches('\r'));
-    let mut words = lines.next()?.split(' ');
+    // Some clients send an empty line after the request before (RFC 9112, 2.2).
+    let head = head.strip_prefix(b"\r\n").or(head.strip_prefix(b"\n")).unwrap_or(head);
+    let mut lines = head.split(|byte| *byte == b'\n').map(|line| line.strip_suffix(b"\r").unwrap_or(line));
+    let mut words = str::from_utf8(lines.next()?).ok()?.split(' ');
     let (method, target, version) = (words.next()?, words.next()?, words.next()?);
     let is_http = matches!(version, "HTTP/1.0" | "HTTP/1.1") && words.next().is_none();
-    let is_named = |line: &str| line.split_once(':').is_some_and(|(name, _)| is_token(name));
-    if !is_http || !is_token(method) || !target.starts_with('/') || !lines.all(is_named) {
+    if !is_http || !is_token(method.as_bytes()) || !lines.all(is_field) {
         return None;
     }
     let method = match method {
@@ -131,14 +132,30 @@ fn parse(head: &[u8]) -> Option<Request> {
         "HEAD" => Method::Head,
         _ => Method::Other,
     };
-    let path = target.split('?').next().unwrap_or(target).to_owned();
-    Some(Request { method, path })
+    Some(Request { method, path: path_of(target)?.to_owned() })
+}
+
+/// What is asked for, without the query. All servers have to know both the origin form and the absolute form (RFC
+/// 9112, 3.2), whose path may be empty.
+fn path_of(target: &str) -> Option<&str> {
+    if target.starts_with('/') {
+        return target.split('?').next();
+    }
+    let (scheme, rest) = target.split_once("://")?;
+    let is_known = ["http", "https"].iter().any(|known| scheme.eq_ignore_ascii_case(known));
+    let (authority, path) = rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len()));
+    if is_known && !authority.is_empty() { path.split('?').next() } else { None }
+}
+
+/// Whether it has a name and a value. The value may be in any encoding.
+fn is_field(line: &[u8]) -> bool {
+    line.iter().position(|byte| *byte == b':').is_some_and(|colon| is_token(&line[..colon]))
 }
 
 /// Whether it may be the name of a method or a field.
-fn is_token(text: &str) -> bool {
-    !text.is_empty()
-        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte))
+fn is_token(text: &[u8]) -> bool {
+    let is_mark = |byte| b"!#$%&'*+-.^_`|~".contains(byte);
+    !text.is_empty() && text.iter().all(|byte| byte.is_ascii_alphanumeric() || is_mark(byte))
 }
 
 const OK: &str = "200 OK";
