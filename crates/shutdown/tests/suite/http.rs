@@ -7,7 +7,10 @@ use std::{
     time::Duration,
 };
 
-use ebbtide_lifecycle::time::{Clock, SystemClock, Tempo, VirtualClock};
+use ebbtide_lifecycle::{
+    Reason, Trigger,
+    time::{Clock, Deadline, SystemClock, Tempo, VirtualClock},
+};
 use ebbtide_shutdown::health::{Health, HealthServer};
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -127,6 +130,10 @@ fn what_is_not_a_question_about_health_is_refused() {
         ("GET /health/live HTTP/1.1\r\nno field\r\n\r\n", "400"),
         ("GET /health/live HTTP/1.1\r\n: no name\r\n\r\n", "400"),
         ("\r\n\r\n", "400"),
+        ("GET ftp://x/health/live HTTP/1.1\r\n\r\n", "400"),
+        ("GET http:///health/live HTTP/1.1\r\n\r\n", "400"),
+        ("GET http://x HTTP/1.1\r\n\r\n", "404"),
+        ("GET http://x?/health/live HTTP/1.1\r\n\r\n", "404"),
         (&long, "431"),
         (&far_too_long, "431"),
         ("GET /health/live HTTP/1.0\n\n", "200"),
@@ -141,6 +148,29 @@ fn what_is_not_a_question_about_health_is_refused() {
         serde_json::from_str::<serde_json::Value>(&reply.body).unwrap();
     }
     assert_eq!(Reply::read(send(addr, b"GET /\xff HTTP/1.1\r\n\r\n")).unwrap().code(), "400");
+}
+
+/// RFC 9112, 2.2 and 3.2.2; RFC 9110, 5.5.
+#[test]
+fn every_form_of_a_request_that_http_has_is_understood() {
+    let (_server, addr) = serve(&Health::new());
+    let table: [&[u8]; 7] = [
+        b"GET http://x/health/live HTTP/1.1\r\nHost: x\r\n\r\n",
+        b"GET HTTP://x:80/health/live?a=/b HTTP/1.1\r\nHost: x:80\r\n\r\n",
+        b"GET https://[::1]/health/live HTTP/1.1\r\nHost: [::1]\r\n\r\n",
+        b"\r\nGET /health/live HTTP/1.1\r\nHost: x\r\n\r\n",
+        b"\nGET /health/live HTTP/1.1\n\n",
+        b"GET /health/live HTTP/1.1\r\nHost: x\r\nX-Name: caf\xe9\r\n\r\n",
+        b"GET /health/live HTTP/1.1\r\nX-Name: \xff\xfe:\r\nHost: x\r\n\r\n",
+    ];
+    for request in table {
+        let reply = Reply::read(send(addr, request)).unwrap();
+        assert_eq!(reply.code(), "200", "{}", request.escape_ascii());
+    }
+    for request in [&b"GET / HTTP/1.1\r\nX-\xff: x\r\n\r\n"[..], b"G\xffT / HTTP/1.1\r\n\r\n"] {
+        let reply = Reply::read(send(addr, request)).unwrap();
+        assert_eq!(reply.code(), "400", "names are ASCII: {}", request.escape_ascii());
+    }
 }
 
 #[test]
@@ -167,31 +197,54 @@ fn a_client_that_is_refused_may_finish_what_it_says() {
     }
 }
 
+/// Whether it was answered, or closed.
+fn was_let_go(client: &TcpStream) -> bool {
+    client.set_nonblocking(true).unwrap();
+    let read = client.peek(&mut [0]);
+    !read.is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock)
+}
+
 #[test]
-fn clients_that_say_nothing_hold_nobody_up_and_too_many_are_closed() {
-    let (_server, addr) = serve(&Health::new());
-    let mut silent: Vec<_> = (1..CLIENTS_MAX).map(|_| send(addr, b"GET")).collect();
-    assert_eq!(get(addr, "/health/live").code(), "200");
-    // The place of the one that was answered may be taken for a moment longer.
-    let refused = loop {
-        let client = send(addr, b"");
-        client.set_read_timeout(Some(Duration::from_millis(20))).unwrap();
-        match (&client).read(&mut [0]) {
-            Ok(count) => break count == 0,
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => silent.push(client),
-            Err(error) => break error.kind() == io::ErrorKind::ConnectionReset,
+fn of_too_many_clients_that_do_not_finish_one_leaves_for_a_probe_long_before_its_two_seconds() {
+    for dripping in [false, true] {
+        let (_server, addr) = serve(&Health::new());
+        let unfinished: Vec<_> = (0..CLIENTS_MAX).map(|n| send(addr, &b"GET"[..n % 4])).collect();
+        let mut probe = send(addr, b"GET /health/live HTTP/1.1\r\n\r\n");
+        probe.set_read_timeout(Some(Duration::from_millis(10))).unwrap();
+        let mut reply = [0; 12];
+        while let Err(error) = probe.read_exact(&mut reply) {
+            assert_eq!(error.kind(), io::ErrorKind::WouldBlock, "it waits");
+            if dripping {
+                // Refused by the one that has left.
+                unfinished.iter().for_each(|mut client| drop(client.write(b"x")));
+            }
         }
-        assert!(silent.len() <= CLIENTS_MAX, "more are served than there are places");
-    };
-    assert!(refused);
+        assert_eq!(&reply, b"HTTP/1.1 200");
+        assert_eq!(unfinished.iter().filter(|client| was_let_go(client)).count(), 1, "dripping: {dripping}");
+    }
+}
+
+#[test]
+fn a_client_that_was_refused_and_stays_leaves_for_a_probe() {
+    let (_server, addr) = serve(&Health::new());
+    let start = SystemClock.now();
+    let _refused: Vec<_> = (0..CLIENTS_MAX).map(|_| send(addr, b"GET / HTTP/1.1\r\n\r\n")).collect();
+    assert_eq!(get(addr, "/health/live").code(), "200");
+    let took = SystemClock.now() - start;
+    assert!(took < 2 * SECOND, "{took:?}");
+}
+
+#[test]
+fn more_clients_than_there_are_places_for_wait_and_each_is_answered() {
+    let (_server, addr) = serve(&Health::new());
+    // All places are taken when the others come.
+    let silent: Vec<_> = (0..CLIENTS_MAX).map(|_| send(addr, b"")).collect();
+    let request = b"GET /health/live HTTP/1.1\r\n\r\n";
+    let probes: Vec<_> = (0..3 * CLIENTS_MAX).map(|_| send(addr, request)).collect();
+    for probe in probes {
+        assert_eq!(Reply::read(probe).unwrap().code(), "200");
+    }
     drop(silent);
-    // They are served again once the threads have seen that the others have left.
-    let served = (0..1000).any(|_| {
-        let mut client = TcpStream::connect(addr).unwrap();
-        client.write_all(b"GET /health/live HTTP/1.1\r\n\r\n").is_ok()
-            && Reply::read(client).is_ok_and(|reply| reply.code() == "200")
-    });
-    assert!(served);
 }
 
 /// In real time, because that is what a socket knows: it takes two seconds.
@@ -230,6 +283,35 @@ fn a_dropped_server_has_closed_its_port_and_let_its_clients_go() {
     assert_eq!(Reply::read(silent).unwrap().code(), "408", "the one that was there has been answered");
     let again = HealthServer::start_at(&health, addr).unwrap();
     assert_eq!(again.local_addr(), addr);
+}
+
+/// The answer is more than the buffers of both sides hold, and at this pace it takes a minute.
+#[test]
+fn a_client_that_takes_its_answer_slowly_keeps_a_dropped_server_for_two_seconds_only() {
+    let health = Health::new();
+    let condition = health.condition("large");
+    condition.unmet("x".repeat(32 << 20));
+    let (server, addr) = serve(&health);
+    let mut client = send(addr, b"GET /health/ready HTTP/1.1\r\n\r\n");
+    client.read_exact(&mut [0; 12]).unwrap();
+    let (start, dropped) = (SystemClock.now(), Trigger::new());
+    let reader = thread::spawn({
+        let dropped = dropped.token();
+        let mut part = vec![0; 64 << 10];
+        move || {
+            let pause = || Deadline::after(SystemClock, Duration::from_millis(100));
+            while client.read(&mut part).is_ok_and(|count| count > 0) {
+                if dropped.triggered().wait_by(pause()).is_ok() {
+                    break;
+                }
+            }
+        }
+    });
+    drop(server);
+    let took = SystemClock.now() - start;
+    dropped.fire(Reason::requested("the test ends"));
+    reader.join().unwrap();
+    assert!(took < 10 * SECOND, "{took:?}");
 }
 
 #[test]

@@ -3,11 +3,12 @@
 use std::{
     io::{self, Read, Write},
     net::{Shutdown, TcpStream},
+    time::Duration,
 };
 
 use ebbtide_lifecycle::time::{Clock, Deadline, SystemClock};
 
-use super::Health;
+use super::{EXCHANGE_MAX, Health, places::Place};
 
 /// How long a request may be: what a load balancer sends has some hundred bytes.
 const REQUEST_MAX: usize = 8 * 1024;
@@ -16,22 +17,27 @@ const REQUEST_MAX: usize = 8 * 1024;
 /// something unread takes the answer away from it.
 const UNREAD_MAX: usize = 64 * 1024;
 
+/// How long a client has its place for sure, although others wait: a quarter of the second that most probes give an
+/// answer, and much more than one whose request is on its way needs.
+const PATIENCE: Duration = Duration::from_millis(250);
+
+/// How often a client that says nothing, or does not listen, is asked to give way: a part of what others then wait.
+const LOOK: Duration = Duration::from_millis(50);
+
 /// Reads a request, answers it, and closes.
-pub(super) fn exchange(health: &Health, client: TcpStream, deadline: Deadline) -> io::Result<()> {
-    let mut client = Timed { client, deadline };
+pub(super) fn exchange(health: &Health, client: TcpStream, place: &Place) -> io::Result<()> {
+    let mut client = Timed::new(client, place);
     let request = match read_head(&mut client) {
         Ok(head) => parse(&head).ok_or(Answer::refusal(BAD_REQUEST, "this is no request of HTTP/1")),
         Err(Cut::Empty) => return Ok(()),
         Err(Cut::Short) => Err(Answer::refusal(BAD_REQUEST, "the request ends before its end")),
         Err(Cut::Long) => Err(Answer::refusal(TOO_LARGE, "a request may have 8 KiB")),
-        Err(Cut::Late) => Err(Answer::refusal(TIMEOUT, "a request may take 2 s")),
+        Err(Cut::Late) => Err(Answer::refusal(TIMEOUT, "the request takes too long")),
         Err(Cut::Broken(error)) => return Err(error),
     };
     let without_body = request.as_ref().is_ok_and(|request| request.method == Method::Head);
     let answer = request.map_or_else(|refusal| refusal, |request| answer(health, &request));
-    // An answer too late for its deadline still fits into the socket's buffer.
-    client.client.set_write_timeout(Some(super::EXCHANGE_MAX))?;
-    client.client.write_all(answer.to_http(without_body).as_bytes())?;
+    client.write_all(answer.to_http(without_body).as_bytes())?;
     client.client.shutdown(Shutdown::Write)?;
     if answer.refuses {
         client.read_rest()?;
@@ -39,28 +45,74 @@ pub(super) fn exchange(health: &Health, client: TcpStream, deadline: Deadline) -
     Ok(())
 }
 
-/// A client that has to be done by a deadline, however it spreads its bytes.
-struct Timed {
+/// A client that has to be done by a deadline, however it spreads its bytes, or when another waits for its place.
+struct Timed<'a> {
     client: TcpStream,
+    place: &'a Place,
+    /// One for all that is read and written.
     deadline: Deadline,
+    /// Until when it need not give way.
+    patience: Deadline,
+    /// Whether its time is over. It stays so.
+    late: bool,
 }
 
-impl Timed {
+impl<'a> Timed<'a> {
+    fn new(client: TcpStream, place: &'a Place) -> Self {
+        let after = |duration| Deadline::after(SystemClock, duration);
+        Self { client, place, deadline: after(EXCHANGE_MAX), patience: after(PATIENCE), late: false }
+    }
+
+    /// How long it may block before it asks again. Nothing once its time is over.
+    fn turn(&mut self) -> Option<Duration> {
+        let now = SystemClock.now();
+        let gives_way = || self.patience.is_expired(now) && self.place.gives_way();
+        self.late = self.late || self.deadline.is_expired(now) || gives_way();
+        let left = self.deadline.remaining(now).map_or(LOOK, |left| left.min(LOOK));
+        (!self.late).then_some(left)
+    }
+
     fn read_rest(&mut self) -> io::Result<()> {
         let mut rest = self.take(UNREAD_MAX as u64);
         io::copy(&mut rest, &mut io::sink()).map(drop)
     }
 }
 
-impl Read for Timed {
+impl Read for Timed<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let left = self.deadline.remaining(SystemClock.now());
-        if left.is_some_and(|left| left.is_zero()) {
-            return Err(io::ErrorKind::TimedOut.into());
+        while let Some(turn) = self.turn() {
+            self.client.set_read_timeout(Some(turn))?;
+            match self.client.read(buffer) {
+                Err(error) if is_timeout(&error) => {}
+                result => return result,
+            }
         }
-        self.client.set_read_timeout(left)?;
-        self.client.read(buffer)
+        Err(io::ErrorKind::TimedOut.into())
     }
+}
+
+impl Write for Timed<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        while let Some(turn) = self.turn() {
+            self.client.set_write_timeout(Some(turn))?;
+            match self.client.write(bytes) {
+                Err(error) if is_timeout(&error) => {}
+                result => return result,
+            }
+        }
+        // An answer to one that is late is not waited for, but it still fits into the socket's buffer.
+        self.client.set_nonblocking(true)?;
+        self.client.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.client.flush()
+    }
+}
+
+/// Whether a socket's timeout has passed: systems differ in how they say so.
+fn is_timeout(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut)
 }
 
 /// Why there is no request.
@@ -83,7 +135,7 @@ fn read_head(client: &mut impl Read) -> Result<Vec<u8>, Cut> {
             Ok(count) => count,
             Err(error) => match error.kind() {
                 io::ErrorKind::Interrupted => continue,
-                io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => return Err(Cut::Late),
+                io::ErrorKind::TimedOut => return Err(Cut::Late),
                 _ => return Err(Cut::Broken(error)),
             },
         };
@@ -118,12 +170,13 @@ enum Method {
 }
 
 fn parse(head: &[u8]) -> Option<Request> {
-    let mut lines = str::from_utf8(head).ok()?.split('\n').map(|line| line.trim_end_matches('\r'));
-    let mut words = lines.next()?.split(' ');
+    // Some clients send an empty line after the request before (RFC 9112, 2.2).
+    let head = head.strip_prefix(b"\r\n").or(head.strip_prefix(b"\n")).unwrap_or(head);
+    let mut lines = head.split(|byte| *byte == b'\n').map(|line| line.strip_suffix(b"\r").unwrap_or(line));
+    let mut words = str::from_utf8(lines.next()?).ok()?.split(' ');
     let (method, target, version) = (words.next()?, words.next()?, words.next()?);
     let is_http = matches!(version, "HTTP/1.0" | "HTTP/1.1") && words.next().is_none();
-    let is_named = |line: &str| line.split_once(':').is_some_and(|(name, _)| is_token(name));
-    if !is_http || !is_token(method) || !target.starts_with('/') || !lines.all(is_named) {
+    if !is_http || !is_token(method.as_bytes()) || !lines.all(is_field) {
         return None;
     }
     let method = match method {
@@ -131,14 +184,30 @@ fn parse(head: &[u8]) -> Option<Request> {
         "HEAD" => Method::Head,
         _ => Method::Other,
     };
-    let path = target.split('?').next().unwrap_or(target).to_owned();
-    Some(Request { method, path })
+    Some(Request { method, path: path_of(target)?.to_owned() })
+}
+
+/// What is asked for, without the query. All servers have to know both the origin form and the absolute form (RFC
+/// 9112, 3.2), whose path may be empty.
+fn path_of(target: &str) -> Option<&str> {
+    if target.starts_with('/') {
+        return target.split('?').next();
+    }
+    let (scheme, rest) = target.split_once("://")?;
+    let is_known = ["http", "https"].iter().any(|known| scheme.eq_ignore_ascii_case(known));
+    let (authority, path) = rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len()));
+    if is_known && !authority.is_empty() { path.split('?').next() } else { None }
+}
+
+/// Whether it has a name and a value. The value may be in any encoding.
+fn is_field(line: &[u8]) -> bool {
+    line.iter().position(|byte| *byte == b':').is_some_and(|colon| is_token(&line[..colon]))
 }
 
 /// Whether it may be the name of a method or a field.
-fn is_token(text: &str) -> bool {
-    !text.is_empty()
-        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte))
+fn is_token(text: &[u8]) -> bool {
+    let is_mark = |byte| b"!#$%&'*+-.^_`|~".contains(byte);
+    !text.is_empty() && text.iter().all(|byte| byte.is_ascii_alphanumeric() || is_mark(byte))
 }
 
 const OK: &str = "200 OK";

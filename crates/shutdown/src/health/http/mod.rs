@@ -7,42 +7,43 @@
 //! [`Probe::to_json`]: super::Probe::to_json
 
 mod exchange;
+mod places;
 
 use std::{
     fmt, io,
     net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream},
+    sync::Arc,
     thread::{self, JoinHandle},
     time::Duration,
 };
 
 use ebbtide_lifecycle::{
-    Gate, Outcome, Reason, Terms, Token, Trigger,
+    Reason, Token, Trigger,
     time::{Deadline, SystemClock},
 };
 
-use self::exchange::exchange;
+use self::{exchange::exchange, places::Places};
 use super::Health;
 
-/// How many clients are served at a time, each by a thread. A probe takes well under a millisecond; more of them
-/// than this are not probes, and must not take the program's memory.
-const CLIENTS_MAX: usize = 16;
-
-/// How long a client may take for all of its request and for taking the answer.
+/// How long a client may take for all of its request and for taking all of the answer.
 const EXCHANGE_MAX: Duration = Duration::from_secs(2);
 
 /// How long nobody is accepted after the system has refused to: it does so, at once and again, for as long as the
 /// process has no file left.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// Serves a program's health.
+/// Serves a program's health, to 16 clients at a time.
+///
+/// More than that wait, each until one of the 16 is done. One that is not after 250 ms, because it says nothing or does
+/// not listen, has to leave for one that waits; if nobody does, it has two seconds.
 ///
 /// Dropping it closes the port and waits for those that are being served: two seconds at most.
 #[must_use = "dropped, it serves no more"]
 pub struct HealthServer {
     addr: SocketAddr,
     ending: Trigger,
-    /// A permit for each client that is being served.
-    clients: Gate,
+    /// One for each client that is being served.
+    places: Arc<Places>,
     /// There until the drop; the listener is the acceptor's, to wake it with.
     acceptor: Option<(JoinHandle<()>, TcpListener)>,
 }
@@ -69,15 +70,15 @@ impl HealthServer {
     fn listen(health: &Health, addr: SocketAddr) -> io::Result<Self> {
         let listener = TcpListener::bind(addr)?;
         let (addr, ending) = (listener.local_addr()?, Trigger::new());
-        let clients = Gate::with(Terms { limit: Some(CLIENTS_MAX), ..Terms::default() });
+        let places = Arc::new(Places::default());
         let acceptor = Acceptor {
             health: health.clone(),
             listener: listener.try_clone()?,
             ending: ending.token(),
-            clients: clients.clone(),
+            places: places.clone(),
         };
         let acceptor = thread::Builder::new().name("ebbtide-health".into()).spawn(move || acceptor.run())?;
-        Ok(Self { addr, ending, clients, acceptor: Some((acceptor, listener)) })
+        Ok(Self { addr, ending, places, acceptor: Some((acceptor, listener)) })
     }
 
     /// Where it serves.
@@ -90,13 +91,13 @@ impl HealthServer {
 impl Drop for HealthServer {
     fn drop(&mut self) {
         self.ending.fire(Reason::requested("the server of health is dropped"));
-        self.clients.seal();
+        self.places.close();
         let (acceptor, listener) = self.acceptor.take().expect("it is there until the drop");
         // One that could not be told would have to be waited for until the next client comes.
         if end_accept(listener, self.addr) {
             acceptor.join().expect("it does not panic");
         }
-        self.clients.idle().wait();
+        self.places.wait_until_empty();
     }
 }
 
@@ -111,7 +112,7 @@ struct Acceptor {
     health: Health,
     listener: TcpListener,
     ending: Token,
-    clients: Gate,
+    places: Arc<Places>,
 }
 
 impl Acceptor {
@@ -130,15 +131,15 @@ impl Acceptor {
         }
     }
 
-    /// Serves a client on a thread of its own. Where there is no place or no thread for it, it is dropped, which
-    /// closes the connection: a probe takes that for a no, and comes again.
+    /// Serves a client on a thread of its own, as soon as there is a place; all who come meanwhile wait to be
+    /// accepted. At the end of the server, or where there is no thread, it is dropped, which closes the connection: a
+    /// probe takes that for a no, and comes again.
     fn serve(&self, client: TcpStream) {
-        let Ok(permit) = self.clients.enter_owned() else { return };
+        let Some(place) = self.places.take() else { return };
         let health = self.health.clone();
         let serve = move || {
             // An error is the client's: it has left, or was too slow.
-            let _ = exchange(&health, client, Deadline::after(SystemClock, EXCHANGE_MAX));
-            permit.settle(Outcome::Completed);
+            let _ = exchange(&health, client, &place);
         };
         drop(thread::Builder::new().name("ebbtide-health-client".into()).spawn(serve));
     }

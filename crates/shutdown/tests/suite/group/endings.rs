@@ -3,7 +3,7 @@
 use std::{
     io,
     panic::{panic_any, resume_unwind},
-    sync::Arc,
+    sync::{Arc, mpsc},
 };
 
 use ebbtide_lifecycle::{
@@ -11,7 +11,7 @@ use ebbtide_lifecycle::{
 };
 use ebbtide_shutdown::group::{Ending, Group, Policy, StartError};
 
-use super::{Worker, endings, far, reason, release, run, soon, until, wait_for_stop};
+use super::{Worker, endings, far, reason, release, run, soon, threads::to, until, wait_for_stop};
 
 #[test]
 fn members_that_end_by_themselves_end_the_run() {
@@ -244,4 +244,18 @@ fn a_panic_in_the_drop_of_a_member_that_never_ran_reaches_nobody() {
     let group = Group::builder().member("bomb", bomb).build().unwrap();
     assert_eq!(group.shutdown(Deadline::never(), &reason()), Stopped::Clean);
     assert_eq!(endings(&group.run().unwrap()), ["never ran"]);
+}
+
+#[test]
+fn a_panic_in_the_drop_of_a_member_that_was_not_started_reaches_nobody() {
+    let bomb = || Bomb { worker: Worker::idle(), in_shutdown: false, in_drop: true };
+    let group = Group::builder().member("bomb", bomb()).member("sibling", Worker::idle());
+    let group = group.spawn_with(|_| Err(io::Error::other("the pool is full"))).build().unwrap();
+    assert_eq!(endings(&group.run().unwrap()), ["not started", "never ran"]);
+
+    let (keep, kept) = mpsc::channel();
+    let group = Group::builder().member("bomb", bomb()).spawn_with(to(keep)).build().unwrap();
+    group.start().unwrap();
+    drop(kept.recv().unwrap());
+    assert_eq!(endings(&group.ended().wait()), ["not started"]);
 }

@@ -152,6 +152,26 @@ fn s6_a_cap_bounds_its_member_within_the_one_deadline() {
 }
 
 #[test]
+fn a_cap_counts_from_the_first_call_also_when_a_later_one_brings_the_deadline_forward() {
+    let (clock, latch) = (VirtualClock::new(), Trigger::new());
+    let (capped, told) = Worker::watched(super::until(&latch));
+    let builder = Group::builder().capped_member("capped", MINUTE, capped.clone());
+    let group = builder.clock(&clock).build().unwrap();
+    group.start().unwrap();
+    capped.is_up();
+    let (start, _hold) = (clock.now(), clock.hold());
+    let patient = group.stop(Deadline::never(), &reason());
+    assert_eq!(told.recv().unwrap().0, Deadline::at(start + MINUTE));
+    clock.advance(MINUTE / 2);
+    let hasty = group.stop(Deadline::at(start + 10 * MINUTE), &reason());
+    assert_eq!(told.recv().unwrap().0, Deadline::at(start + MINUTE), "half of its minute is gone");
+    release(&latch);
+    for stopping in [patient, hasty] {
+        assert_eq!(stopping.wait(), Stopped::Clean);
+    }
+}
+
+#[test]
 fn a_member_that_was_given_up_on_takes_no_time_from_the_others() {
     let (clock, stuck, slow) = (VirtualClock::new(), Trigger::new(), Trigger::new());
     let workers = [Worker::stuck(&stuck), Worker::stuck(&slow)];

@@ -15,7 +15,7 @@ use super::{Worker, endings, far, reason, wait_for_stop};
 const STACK_TOO_LARGE: usize = 1 << 60;
 
 /// A spawner that sends the jobs there.
-fn to(jobs: mpsc::Sender<Job>) -> impl Fn(Job) -> io::Result<()> + Send + Sync {
+pub(super) fn to(jobs: mpsc::Sender<Job>) -> impl Fn(Job) -> io::Result<()> + Send + Sync {
     move |job| jobs.send(job).map_err(|_| io::Error::other("nobody runs jobs"))
 }
 
