@@ -305,8 +305,9 @@ impl Core {
     /// Says who is woken by a timer. Gives false if it has fired.
     #[inline]
     pub(crate) fn rearm(&self, key: Key, waker: &Waker) -> bool {
-        let waker = waker.clone();
-        // What is not needed any more is foreign code, and dropped outside of the borrow.
+        // Wakers are foreign code: they are cloned, and dropped, outside of the borrow.
+        let armed = self.wheel.borrow_mut().waker(key).is_some();
+        let Some(waker) = armed.then(|| waker.clone()) else { return false };
         let unneeded = match self.wheel.borrow_mut().waker(key) {
             Some(kept) => Ok(kept.replace(waker)),
             None => Err(waker),

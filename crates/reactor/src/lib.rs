@@ -39,6 +39,7 @@ mod lease;
 mod local;
 pub mod net;
 mod post;
+mod prefetch;
 mod run_queue;
 mod runtime;
 mod segment;

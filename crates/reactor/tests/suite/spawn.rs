@@ -14,7 +14,7 @@ use std::{
 };
 
 use ebbtide_lifecycle::Refusal;
-use ebbtide_reactor::{EventLoop, Handle, JoinError, Runtime, spawn, yield_now};
+use ebbtide_reactor::{EventLoop, Handle, JoinError, Runtime, spawn, spawn_named, yield_now};
 use futures_lite::future::{block_on, poll_fn};
 
 use crate::{Log, running};
@@ -254,6 +254,36 @@ fn a_task_is_called_by_its_name_in_reports() {
     assert!(names(&handle).contains(&Some("blocking".to_owned())));
     drop(release);
     block_on(blocking.unwrap()).unwrap();
+}
+
+#[test]
+fn a_task_that_has_ended_is_in_no_report() {
+    let mut runtime = Runtime::new();
+    let handle = runtime.handle();
+    let names = || {
+        let stragglers = handle.stragglers();
+        stragglers.iter().filter_map(|one| one.origin.name().map(str::to_owned)).collect::<BTreeSet<_>>()
+    };
+    let of = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<BTreeSet<_>>();
+    runtime.block_on(async {
+        let park = |name: &str| spawn_named(name, pending::<()>()).unwrap();
+        let _stays = [park("0"), park("1")];
+        let [first, second] = [park("2"), park("3")];
+        for (task, left) in [(first, &["0", "1", "3"][..]), (second, &["0", "1"])] {
+            task.cancel();
+            task.await.unwrap_err();
+            assert_eq!(names(), of(left));
+        }
+        // Each comes where another has been, with no look in between.
+        for name in ["4", "5", "6"] {
+            spawn_named(name, async {}).unwrap().await.unwrap();
+        }
+        let last = park("7");
+        assert_eq!(names(), of(&["0", "1", "7"]));
+        last.cancel();
+        last.await.unwrap_err();
+        assert_eq!(names(), of(&["0", "1"]));
+    });
 }
 
 #[test]
