@@ -107,6 +107,7 @@ impl Token {
     }
 
     /// Why it fired, if it has.
+    #[inline]
     #[must_use]
     pub fn reason(&self) -> Option<&Reason> {
         self.node.reason.get()
@@ -209,6 +210,7 @@ pub struct Triggered {
 impl Watch for Triggered {
     type Seen = Reason;
 
+    #[inline]
     fn look(&self) -> Option<Reason> {
         self.token.reason().cloned()
     }
