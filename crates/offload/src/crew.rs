@@ -145,11 +145,14 @@ impl Crew {
         }
     }
 
-    /// Whether the thread may stay awake for a while with nothing to do: one does, of those that are always there.
-    pub(crate) fn may_linger(&mut self) -> bool {
-        let may = !self.lingering && matches!(self.kind, Kind::Fixed(_));
-        self.lingering |= may;
-        may
+    /// Whether a thread may stay awake for a while with nothing to do: one does, of those that are always there.
+    pub(crate) fn may_linger(&self) -> bool {
+        !self.lingering && matches!(self.kind, Kind::Fixed(_))
+    }
+
+    /// The thread stays awake.
+    pub(crate) fn lingers(&mut self) {
+        self.lingering = true;
     }
 
     /// Whoever stayed awake looks into the queue.
@@ -201,6 +204,18 @@ impl Crew {
         let number = self.asleep.pop()?;
         self.summoned = true;
         self.members.get(number)?.thread.clone().map(Call::Wake)
+    }
+
+    /// Whether somebody who sleeps is to be woken when something comes.
+    #[inline]
+    pub(crate) fn wants_a_call(&self) -> bool {
+        !self.asleep.is_empty() && !self.is_attended()
+    }
+
+    /// Whether somebody stays awake for what comes, or has been woken and is about to look.
+    #[inline]
+    pub(crate) fn is_attended(&self) -> bool {
+        self.lingering || self.summoned
     }
 
     /// Wakes all.

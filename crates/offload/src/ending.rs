@@ -15,7 +15,8 @@ impl Hub {
     /// Lets nothing in from outside any more. Gives whether it did until now.
     pub(crate) fn close(self: &Arc<Self>) -> bool {
         let mut aftermath = Aftermath::default();
-        let mut state = self.lock();
+        let mut state = self.lock_as_it_is();
+        self.shut_tray(&mut state);
         let was_open = state.tally.close();
         // What work inside has brought may still find room.
         Self::refuse_who_waits(&mut state, |entry| !entry.inside, &mut aftermath);
@@ -36,11 +37,28 @@ impl Hub {
         }
     }
 
+    /// Tells the waiters of what was refused.
+    #[cold]
+    pub(crate) fn tell(self: &Arc<Self>, refused: Vec<Entry>) {
+        for entry in refused {
+            entry.work.discard(entry.parts, Lost::Closed);
+        }
+        let mut aftermath = Aftermath::default();
+        let mut state = self.lock();
+        state.telling -= 1;
+        if state.tally.in_flight() == 0 {
+            Self::nothing_is_in_flight(&mut state, &mut aftermath);
+        }
+        drop(state);
+        self.see_to(aftermath);
+    }
+
     /// Closes it, and takes out all that has not begun, to be handed back: also what waits for room, which is accepted
     /// for that.
     pub(crate) fn hand_back(self: &Arc<Self>) -> Vec<Entry> {
         let (mut ended, mut aftermath) = (Vec::new(), Aftermath::default());
-        let mut state = self.lock();
+        let mut state = self.lock_as_it_is();
+        self.shut_tray(&mut state);
         state.tally.close();
         let mut entries = Self::take_out(&mut state, Outcome::HandedBack, &mut ended);
         for which in Which::ALL {

@@ -1,7 +1,8 @@
 //! The heart of a pool: both lanes, the count of what is in flight and the books, under one lock.
 //!
-//! So accepting, counting and queueing a job are one step, and so are taking one out and closing. What is foreign,
-//! or takes long, is done after the lock was released: see [`Aftermath`].
+//! So accepting, counting and queueing a job are one step, and so are taking one out and closing. While all threads
+//! are busy, a job is accepted by leaving it in the [`Tray`], and counted and queued by whoever locks. What is
+//! foreign, or takes long, is done after the lock was released: see [`Aftermath`].
 
 use std::{
     collections::VecDeque,
@@ -23,7 +24,8 @@ use crate::{
     idle::{Drained, Idle},
     queue::{Entry, Queue},
     sync::{AtomicBool, Mutex, MutexGuard, Ordering, lock, thread::JoinHandle},
-    work::{Hook, Lost, Tag, Work},
+    tray::{Cover, Tray},
+    work::{Hook, Tag, Work},
     worker::{self, CameFrom},
 };
 
@@ -31,6 +33,7 @@ pub(crate) struct Hub {
     /// No other pool has it.
     pub(crate) id: u64,
     state: Mutex<State>,
+    pub(crate) tray: Tray,
     /// Rung when nothing is in flight any more, if somebody has announced that he waits for that.
     pub(crate) settled: Bell,
     /// For the thread of each lane that lingers: there is something in the queue.
@@ -67,6 +70,7 @@ impl Which {
 pub(crate) struct State {
     pub(crate) tally: Tally,
     lanes: [LaneState; 2],
+    pub(crate) cover: Cover,
     /// Somebody waits until nothing is in flight.
     pub(crate) is_waited_for: bool,
     /// Closed, and nothing is in flight: the threads end.
@@ -87,8 +91,8 @@ pub(crate) struct State {
 
 pub(crate) struct LaneState {
     pub(crate) queue: Queue,
-    /// When a thread last took something out of the queue.
-    moved: Instant,
+    /// When a thread last took something out of the queue, or something came into an empty one.
+    pub(crate) moved: Instant,
     pub(crate) crew: Crew,
 }
 
@@ -139,6 +143,7 @@ impl Aftermath {
 }
 
 /// A thread comes to the queue.
+#[derive(Clone, Copy)]
 pub(crate) struct Visit {
     pub(crate) which: Which,
     pub(crate) number: usize,
@@ -167,6 +172,7 @@ impl Hub {
         let state = State {
             tally: Tally::new(),
             lanes: lanes.map(lane),
+            cover: Cover::default(),
             is_waited_for: false,
             has_ended: false,
             hold: None,
@@ -182,6 +188,7 @@ impl Hub {
         Self {
             id,
             state: Mutex::new(state),
+            tray: Tray::default(),
             settled: Bell::new(),
             beckoned: Default::default(),
             bounded,
@@ -192,7 +199,16 @@ impl Hub {
         }
     }
 
+    /// The state, with all that was accepted.
     pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
+        let mut state = self.lock_as_it_is();
+        self.take_in(&mut state);
+        state
+    }
+
+    /// The state, but for what lies in the tray.
+    #[inline]
+    pub(crate) fn lock_as_it_is(&self) -> MutexGuard<'_, State> {
         lock(&self.state)
     }
 
@@ -215,6 +231,10 @@ impl Hub {
     ) -> Brought {
         let inside = worker::is_in_a_job_of(self);
         let (entry, len) = (Entry { work, parts: parts.clone(), inside }, parts.len() as u64);
+        let entry = match self.leave(which, entry) {
+            Ok(()) => return Brought::Accepted,
+            Err(entry) => entry,
+        };
         let mut state = self.lock();
         if !state.lane(which).queue.has_room(parts.len(), may_wait) {
             if state.tally.is_closed() && !inside {
@@ -231,6 +251,7 @@ impl Hub {
             return Brought::Refused(why);
         }
         let call = self.enqueue(&mut state, which, entry);
+        self.see_to_tray(&mut state, which);
         drop(state);
         if let Some(call) = call {
             self.call(which, call);
@@ -360,8 +381,9 @@ impl Hub {
         share: &mut VecDeque<Entry>,
         aftermath: &mut Aftermath,
     ) -> bool {
+        state.lane(which).crew.has_looked(number);
+        self.see_to_tray(state, which);
         let lane = state.lane(which);
-        lane.crew.has_looked(number);
         lane.queue.take_share(lane.crew.share(), share);
         let helps = share.is_empty();
         if helps {
@@ -417,29 +439,19 @@ impl Hub {
         drop(hold);
     }
 
-    /// Tells the waiters of what was refused.
-    #[cold]
-    fn tell(self: &Arc<Self>, refused: Vec<Entry>) {
-        for entry in refused {
-            entry.work.discard(entry.parts, Lost::Closed);
-        }
-        let mut aftermath = Aftermath::default();
-        let mut state = self.lock();
-        state.telling -= 1;
-        if state.tally.in_flight() == 0 {
-            Self::nothing_is_in_flight(&mut state, &mut aftermath);
-        }
-        drop(state);
-        self.see_to(aftermath);
-    }
-
     #[inline]
     fn call(&self, which: Which, call: Call) {
         match call {
             Call::Wake(thread) => thread.unpark(),
-            // Relaxed: what there is to see is behind the lock.
-            Call::Beckon => self.beckoned[which as usize].store(true, Ordering::Relaxed),
+            Call::Beckon => self.beckon(which),
         }
+    }
+
+    /// Tells the thread of a lane that lingers.
+    #[inline]
+    pub(crate) fn beckon(&self, which: Which) {
+        // Relaxed: what there is to see is behind a lock.
+        self.beckoned[which as usize].store(true, Ordering::Relaxed);
     }
 
     /// Who is in flight. What is abandoned and goes on is among them. Of a job in the queue it tells for how long the

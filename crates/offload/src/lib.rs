@@ -77,6 +77,7 @@ mod pool;
 mod queue;
 mod stats;
 mod sync;
+mod tray;
 mod unstarted;
 mod work;
 mod worker;

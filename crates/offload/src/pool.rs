@@ -173,7 +173,8 @@ impl Pool {
         self.hub().lock().tally.is_closed()
     }
 
-    /// The counters, which outlive the pool.
+    /// The counters, which outlive the pool. While it is busy they are behind, until somebody looks at the pool or a
+    /// thread comes for more: [`balance`](Component::balance) is exact.
     #[must_use]
     pub fn ledger(&self) -> Ledger {
         self.hub().lock().tally.ledger().clone()

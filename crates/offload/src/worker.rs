@@ -264,7 +264,7 @@ impl Worker {
     fn come_to_the_queue(&self, came_from: CameFrom) -> Found {
         let visit = Visit { which: self.which, number: self.number, now: self.hub.time.now(), came_from };
         let mut aftermath = Aftermath::default();
-        let mut state = self.hub.lock();
+        let mut state = self.hub.lock_as_it_is();
         if came_from == CameFrom::Lingering {
             state.lane(self.which).crew.ends_lingering();
             self.hub.beckoned[self.which as usize].store(false, Ordering::Relaxed);
@@ -274,15 +274,23 @@ impl Worker {
         }
         let mut desk = lock(&self.desk);
         self.hub.settle(&mut state, &mut desk.ended, &mut aftermath);
-        let found = if self.hub.take_share(&mut state, visit, &mut desk.share, &mut aftermath) {
-            Found::Share
-        } else if state.has_ended {
-            Found::TheEnd
-        } else if came_from != CameFrom::Lingering && state.lane(self.which).crew.may_linger() {
-            Found::TimeToLinger
-        } else {
+        let found = loop {
+            if self.hub.take_share(&mut state, visit, &mut desk.share, &mut aftermath) {
+                break Found::Share;
+            }
+            if state.has_ended {
+                break Found::TheEnd;
+            }
+            let lingers = came_from != CameFrom::Lingering && state.lane(self.which).crew.may_linger();
+            if !self.hub.may_rest(&mut state, self.which, lingers) {
+                continue;
+            }
+            if lingers {
+                state.lane(self.which).crew.lingers();
+                break Found::TimeToLinger;
+            }
             state.lane(self.which).crew.sleeps(self.number);
-            Found::TimeToSleep
+            break Found::TimeToSleep;
         };
         drop(desk);
         drop(state);
@@ -311,7 +319,7 @@ impl Worker {
         };
         loop {
             park(until);
-            let mut state = self.hub.lock();
+            let mut state = self.hub.lock_as_it_is();
             let crew = &mut state.lane(self.which).crew;
             // A job may have left a token behind that ends a park before its time.
             if !crew.is_asleep(self.number) {

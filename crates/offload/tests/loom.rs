@@ -74,6 +74,16 @@ fn a_result_is_stored_before_its_waiter_is_woken() {
 }
 
 #[test]
+fn of_two_threads_one_sees_each_job_whoever_rests() {
+    model(2, || {
+        let pool = Pool::builder().cpu_threads(2).start().unwrap();
+        let first = pool.offload(|| 7);
+        assert_eq!(block_on(pool.offload(|| 8)).unwrap(), 8);
+        assert_eq!(block_on(first).unwrap(), 7);
+    });
+}
+
+#[test]
 fn whoever_waits_for_a_batch_is_woken_by_the_last_that_he_waits_for() {
     model(2, || {
         let pool = pool();

@@ -15,7 +15,7 @@ use std::{
 
 use ebbtide_lifecycle::{
     Component, Refusal,
-    time::{Deadline, SystemClock, VirtualClock},
+    time::{Clock, Deadline, SystemClock, VirtualClock},
 };
 use ebbtide_offload::{Offload, OffloadError, Pool, Unstarted, waiter_has_gone};
 use futures_lite::future::{block_on, poll_once};
@@ -205,6 +205,24 @@ fn a_job_is_queued_for_as_long_as_it_has_had_to_wait_at_most() {
     let fresh = pool.cpu().named("fresh").offload(|| ());
     let ages: Vec<_> = pool.stragglers().iter().map(|straggler| straggler.age).collect();
     assert_eq!(ages, [Duration::from_secs(3600), Duration::ZERO]);
+    drop(hold);
+    fresh.wait().unwrap();
+}
+
+#[test]
+fn a_job_that_no_thread_has_seen_is_as_old_as_it_is() {
+    let pool = pool(1);
+    let hold = busy(&pool);
+    let later = SystemClock.now() + Duration::from_millis(1);
+    while SystemClock.now() < later {
+        thread::yield_now();
+    }
+    let brought = SystemClock.now();
+    let fresh = pool.cpu().named("fresh").offload(|| ());
+    let age = || pool.stragglers().iter().map(|straggler| straggler.age).min().unwrap();
+    let seen = age();
+    assert!(seen <= SystemClock.now() - brought, "it is not as old as what runs");
+    assert!(age() >= seen, "a look makes it no younger");
     drop(hold);
     fresh.wait().unwrap();
 }

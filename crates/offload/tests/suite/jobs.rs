@@ -57,6 +57,41 @@ fn jobs_of_one_thread_begin_in_the_order_in_which_they_came() {
 }
 
 #[test]
+fn what_is_brought_while_all_threads_are_busy_counts_at_once() {
+    let pool = pool(2);
+    let hold = [busy(&pool), busy(&pool)];
+    let mut jobs: Vec<_> = (0..3).map(|n| pool.offload(move || n)).collect();
+    for _ in 0..2 {
+        assert_eq!((pool.in_flight(), pool.stats().cpu.queued, pool.stragglers().len()), (5, 3, 5));
+        assert_eq!((pool.balance().accepted, pool.balance().is_balanced()), (5, true));
+    }
+    jobs.extend((3..5).map(|n| pool.offload(move || n)));
+    assert_eq!((pool.in_flight(), pool.stats().cpu.queued, pool.stragglers().len()), (7, 5, 7));
+    assert!(pool.wait_idle().wait_by(Deadline::after(SystemClock, Duration::ZERO)).is_err());
+    drop(hold);
+    let results = jobs.into_iter().map(|job| job.wait().unwrap());
+    assert!(results.eq(0..5));
+    assert_eq!(settled(&pool).completed, 7);
+}
+
+#[test]
+fn no_job_is_lost_between_those_who_bring_it_and_threads_that_rest() {
+    let pool = pool(2);
+    thread::scope(|scope| {
+        for few in 1..4 {
+            let pool = &pool;
+            scope.spawn(move || {
+                for _ in 0..300 {
+                    let jobs: Vec<_> = (0..few).map(|n| pool.offload(move || n)).collect();
+                    assert!(jobs.into_iter().map(|job| job.wait().unwrap()).eq(0..few));
+                }
+            });
+        }
+    });
+    assert_eq!(settled(&pool).completed, 300 * (1 + 2 + 3));
+}
+
+#[test]
 fn a_job_that_takes_long_holds_up_none_that_were_taken_with_it() {
     let pool = pool(2);
     let (hold, other) = (busy(&pool), busy(&pool));
