@@ -19,7 +19,7 @@ use pin_project_lite::pin_project;
 
 use crate::{
     park::{self, wake_all},
-    sync::{Mutex, MutexGuard},
+    sync::{AtomicU64, Mutex, MutexGuard, Ordering},
     time::{Alarm, Deadline, Timer},
 };
 
@@ -31,6 +31,9 @@ use crate::{
 #[derive(Default)]
 pub struct Bell {
     waiters: Mutex<Waiters>,
+    /// The last ticket that was issued before the last ring: who has that or an earlier one has been rung for. Stored
+    /// under the lock; read without it, because when a crowd is woken each of them looks.
+    rung: AtomicU64,
 }
 
 #[derive(Default)]
@@ -56,8 +59,17 @@ impl Bell {
     /// Takes a lock: where it would be rung often and waited for seldom, ring only when somebody has
     /// [announced](Watch::announce) himself.
     pub fn ring(&self) {
-        let rung = mem::take(&mut self.lock().wakers);
+        let mut waiters = self.lock();
+        let rung = mem::take(&mut waiters.wakers);
+        // Release: the change that is rung for, to a waiter that does not take the lock.
+        self.rung.store(waiters.issued, Ordering::Release);
+        drop(waiters);
         wake_all(rung.into_values());
+    }
+
+    #[inline]
+    fn was_rung_for(&self, ticket: Ticket) -> bool {
+        ticket.0 <= self.rung.load(Ordering::Acquire)
     }
 
     fn listen(&self, waker: &Waker) -> Ticket {
@@ -178,7 +190,8 @@ impl<W: Watch> Future for Wait<W> {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<W::Seen> {
         if let Some(ticket) = self.ticket {
-            if self.watch.bell().still_listens(ticket, cx.waker()) {
+            let bell = self.watch.bell();
+            if !bell.was_rung_for(ticket) && bell.still_listens(ticket, cx.waker()) {
                 return Poll::Pending;
             }
             self.ticket = None;
