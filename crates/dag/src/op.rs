@@ -2,6 +2,7 @@
 
 use std::{
     alloc::Layout,
+    mem,
     ptr::NonNull,
     task::{Context, Poll},
 };
@@ -131,23 +132,27 @@ where
             }
             return Called::of(end, failed);
         };
-        let called = contain(|| (self.f)(cx, self.inputs.lend(turn, again)));
-        // Before the claim: to drop an input may take long, and a node that has claimed its end cannot be given up on.
-        if !again {
+        let (mut failed, mut is_late, mut keeps) = (None, false, !again);
+        let end = contain(|| {
+            let output = (self.f)(cx, self.inputs.lend(turn, again));
+            // Before the claim: to drop an input may take long, and a node that has claimed its end cannot be given up
+            // on.
+            if mem::take(&mut keeps) {
+                self.inputs.give_back(turn);
+            }
+            match output {
+                Ok(output) if claim() => turn.fill(self.place, output),
+                Ok(output) => {
+                    is_late = true;
+                    drop(contain(|| drop(output)));
+                }
+                Err(failure) => failed = Some(failure),
+            }
+        });
+        if keeps {
             self.inputs.give_back(turn);
         }
-        match called {
-            Ok(Ok(output)) if claim() => {
-                turn.fill(self.place, output);
-                Called::Stored
-            }
-            Ok(Ok(output)) => {
-                drop(contain(|| drop(output)));
-                Called::Late
-            }
-            Ok(Err(failure)) => Called::Failed(failure),
-            Err(panicked) => Called::Panicked(panicked),
-        }
+        if is_late { Called::Late } else { Called::of(end, failed) }
     }
 
     fn release_inputs(&self, turn: Turn<'_>) {

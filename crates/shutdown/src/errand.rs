@@ -36,16 +36,7 @@ impl<T: Send + 'static> Errand<T> {
         tempo: &Tempo,
         act: impl FnOnce(&mut Pace) -> T + Send + 'static,
     ) -> (Self, Result<(), Undone>) {
-        let slot = Arc::new(Slot { given: Mutex::new(None), ended: Bell::new() });
-        let mut pace = Pace::new(tempo);
-        let mark = slot.clone();
-        let act: Undone = Box::new(move || {
-            let given = contain(|| act(&mut pace));
-            *mark.lock() = Some(given);
-            mark.ended.ring();
-            // Whoever waits in virtual time has to be told before time may move.
-            drop(pace);
-        });
+        let (errand, act) = Self::new(tempo, act);
         // Kept outside as well, because a thread that cannot be started takes what it was given with it.
         let act = Arc::new(Mutex::new(Some(act)));
         let theirs = act.clone();
@@ -58,7 +49,22 @@ impl<T: Send + 'static> Errand<T> {
         // A thread's name cannot have a NUL in it.
         let spawned = thread::Builder::new().name(name.replace('\0', "\u{fffd}")).spawn(run);
         let undone = spawned.err().and_then(|_| take(&act));
-        (Self { slot }, undone.map_or(Ok(()), Err))
+        (errand, undone.map_or(Ok(()), Err))
+    }
+
+    /// Something that is to be done somewhere.
+    pub(crate) fn new(tempo: &Tempo, act: impl FnOnce(&mut Pace) -> T + Send + 'static) -> (Self, Undone) {
+        let slot = Arc::new(Slot { given: Mutex::new(None), ended: Bell::new() });
+        let mut pace = Pace::new(tempo);
+        let mark = slot.clone();
+        let act = move || {
+            let given = contain(|| act(&mut pace));
+            *mark.lock() = Some(given);
+            mark.ended.ring();
+            // Whoever waits in virtual time has to be told before time may move.
+            drop(pace);
+        };
+        (Self { slot }, Box::new(act))
     }
 
     /// Waits for its end, and takes what it gave.
@@ -97,8 +103,8 @@ impl<T> fmt::Debug for Ended<T> {
     }
 }
 
-/// A thread that is there from the start, for when the system has none to give later. What it is given it does one
-/// after the other.
+/// A thread that is there from the start: for what is quick as a rule, and for when the system has none to give later.
+/// What it is given it does one after the other.
 pub(crate) struct Spare {
     work: mpsc::Sender<Undone>,
 }
@@ -111,11 +117,9 @@ impl Spare {
         Ok(Self { work })
     }
 
-    /// Has done what there was no thread for.
-    pub(crate) fn take_over(&self, begun: Result<(), Undone>) {
-        if let Err(undone) = begun {
-            // It is there for as long as this is.
-            let _ = self.work.send(undone);
-        }
+    /// Has it done after what it does.
+    pub(crate) fn take(&self, act: Undone) {
+        // It is there for as long as this is.
+        let _ = self.work.send(act);
     }
 }

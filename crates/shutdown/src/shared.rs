@@ -15,7 +15,7 @@ use ebbtide_lifecycle::{
 
 use crate::{
     desk::{Desk, Order, Progress as Stand},
-    errand::{Errand, Spare},
+    errand::{Errand, Spare, Undone},
     event::{Event, Observer, Progress},
     health::{Condition, Health},
     pace::Pace,
@@ -50,8 +50,8 @@ pub(crate) struct Shared {
     serving: Condition,
     /// Met until it stops, and never again, also when the coordinator is gone. There until then.
     going: Option<Condition>,
-    /// Does what there is no other thread for.
-    spare: Spare,
+    /// Fires triggers, and does what there is no other thread for.
+    spare: Mutex<Spare>,
     desk: Mutex<Desk>,
     /// There when it is over.
     pub(crate) report: OnceLock<Report>,
@@ -95,7 +95,7 @@ impl Shared {
             started,
             serving,
             going: Some(going),
-            spare,
+            spare: Mutex::new(spare),
             desk: Mutex::new(Desk::new(warnings)),
             report: OnceLock::new(),
             moved: Bell::new(),
@@ -176,17 +176,33 @@ impl Shared {
     /// Fires a trigger elsewhere, because that wakes foreign code, and waits a while for it.
     pub(crate) fn fire(&self, trigger: &Trigger, reason: Reason, pace: &mut Pace) {
         let trigger = trigger.clone();
-        let (errand, begun) = Errand::begin("ebbtide-fire", &self.tempo, move |_| trigger.fire(reason));
-        self.spare.take_over(begun);
+        let (errand, act) = Errand::new(&self.tempo, move |_| trigger.fire(reason));
+        self.spare().take(act);
         let patience = Deadline::at(pace.now() + FIRING_MAX);
-        // Whoever hangs there is not waited for.
-        let _fired = pace.wait(errand.ended(), patience);
+        if pace.wait(errand.ended(), patience).is_none()
+            && let Ok(spare) = Spare::start()
+        {
+            // Whoever hangs there is not waited for, and the next is not to wait behind him.
+            *self.spare() = spare;
+        }
+    }
+
+    /// Has done elsewhere what there was no thread for.
+    fn take_over(&self, begun: Result<(), Undone>) {
+        if let Err(undone) = begun {
+            self.spare().take(undone);
+        }
+    }
+
+    fn spare(&self) -> MutexGuard<'_, Spare> {
+        // Nothing that can panic runs under the lock.
+        self.spare.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Has a callback called elsewhere.
     pub(crate) fn call(&self, name: &str, act: impl FnOnce() + Send + 'static) -> Errand<()> {
         let (errand, begun) = Errand::begin(&format!("on:{name}"), &self.tempo, move |_| act());
-        self.spare.take_over(begun);
+        self.take_over(begun);
         errand
     }
 
@@ -229,7 +245,7 @@ impl Shared {
             shared.desk().end(id, took, ending, testimony);
             shared.moved.ring();
         });
-        self.spare.take_over(begun);
+        self.take_over(begun);
     }
 
     /// Waits until nobody of those with this priority, or of all, is waited for any more.

@@ -37,11 +37,12 @@ impl Feed {
 
     /// Sends a signal. All that is done at once is done before this returns: after the first one a stop is on its way.
     ///
-    /// Each coordinator counts those that were sent since it was built.
+    /// Each coordinator counts those that were sent since it was built, and one that has stopped gets none.
     pub fn send(&self, signal: i32) {
         let count = |listener: &mut Listener| {
             listener.signals += 1;
-            listener.shared.upgrade().map(|shared| (shared, listener.signals))
+            let going = listener.shared.upgrade().filter(|shared| shared.report.get().is_none());
+            going.map(|shared| (shared, listener.signals))
         };
         // Counted under the lock, and told without it.
         let told: Vec<_> = self.listeners().iter_mut().filter_map(count).collect();
