@@ -40,7 +40,7 @@ const TASK: usize = 168;
 const CROWD: usize = 4;
 
 /// For so long a crowd is waited for, in nanoseconds. To wake up costs as much as to fire dozens of entries.
-const GATHERING: u64 = 300_000;
+const GATHERING: u64 = 330_000;
 
 /// A row that is longer is not kept for its room when it has been emptied.
 const ROW_KEPT_MAX: usize = 1024;
