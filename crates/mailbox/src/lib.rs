@@ -1,0 +1,23 @@
+//! Mailboxes that lose no message, and workers that stop by contract.
+
+#![forbid(unsafe_code)]
+
+mod error;
+mod mailbox;
+mod memory;
+mod message;
+mod pull;
+mod span;
+
+#[doc(no_inline)]
+pub use bytes::Bytes;
+pub use ebbtide_lifecycle as lifecycle;
+
+pub use self::{
+    error::{BackendError, NotSent, ReceiveError, ReplyError, SendError, SettleError},
+    mailbox::{Boxed, Mailbox},
+    memory::{Limits, MemoryMailbox, Office},
+    message::{Address, Counts, Delivery, Message, MessageId, Receipt, Settlement},
+    pull::Pull,
+    span::{OutOfRange, Span},
+};
