@@ -2,18 +2,21 @@
 
 #![forbid(unsafe_code)]
 
+mod envelope;
 mod error;
 mod mailbox;
 mod memory;
 mod message;
 mod pull;
 mod span;
+pub mod worker;
 
 #[doc(no_inline)]
 pub use bytes::Bytes;
 pub use ebbtide_lifecycle as lifecycle;
 
 pub use self::{
+    envelope::{DeadLetter, NotAnEnvelope, Reply},
     error::{BackendError, NotSent, ReceiveError, ReplyError, SendError, SettleError},
     mailbox::{Boxed, Mailbox},
     memory::{Limits, MemoryMailbox, Office},
