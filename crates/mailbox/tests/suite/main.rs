@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "in a test it is an assertion")]
 
+mod conformance;
 mod memory;
 mod races;
 
