@@ -2,8 +2,10 @@
 
 #![expect(clippy::unwrap_used, reason = "in a test it is an assertion")]
 
+mod bad_input;
 mod conformance;
 mod memory;
+mod model;
 mod races;
 
 use std::{
