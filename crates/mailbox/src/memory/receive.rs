@@ -1,8 +1,9 @@
 //! A receiver that waits for messages.
 //!
 //! It sleeps until the bell rings, or until the next message comes back by itself. When that is, it learns under the
-//! same lock under which it finds nothing. Whoever makes it sooner after that rings. Others may find first what has
-//! come back, and leave some of it: but then the receiver's own time has come, too, and it looks.
+//! same lock under which it finds nothing. Whoever puts a message anywhere after that rings. Others may find first what
+//! has come back, and leave some of it: but then the receiver's own time has come, too, and it looks. And what others
+//! take they have not found before whatever wakes the receiver: it looks after them, and learns when that comes back.
 
 use std::{
     cell::Cell,
@@ -125,18 +126,8 @@ impl<T: Timer> Search<'_, T> {
         if desk.closed.load(Ordering::Relaxed) {
             return Found::Received(Err(ReceiveError::Closed));
         }
-        let before = shelf.next_due();
         let taken = shelf.take(pull.batch(), pull.lease().duration(), timer.now());
-        let next = shelf.next_due();
-        drop(shelf);
-        if taken.is_empty() {
-            return Found::Nothing { next };
-        }
-        // What has been taken may come back before those who wait would look again.
-        if before.is_none_or(|before| next.is_some_and(|next| next < before)) {
-            desk.ring();
-        }
-        Found::Received(Ok(taken))
+        if taken.is_empty() { Found::Nothing { next: shelf.next_due() } } else { Found::Received(Ok(taken)) }
     }
 }
 

@@ -107,6 +107,8 @@ impl Shelf {
 
     /// Puts a message where it belongs that is out of sight for `delay` from now.
     fn lay(&mut self, key: usize, now: Instant, delay: Duration) {
+        // What has come back before is before it, whether somebody has looked since or not.
+        self.catch_up(now);
         // Twelve hours more than now are within the range of an instant.
         let place = if delay.is_zero() { Place::Pending } else { Place::Delayed(self.due(now + delay)) };
         self.entries[key].place = place;

@@ -143,6 +143,20 @@ fn who_waits_gets_what_another_has_found_before_him_and_left() {
 }
 
 #[test]
+fn what_has_come_back_is_before_what_is_sent_or_failed_after_that() {
+    let (clock, mailbox) = virtual_mailbox();
+    send(&mailbox, "failed");
+    let failed = receive(&mailbox, at_once()).remove(0);
+    now(mailbox.send(Message::new("delayed").delayed(Span::secs(1)))).unwrap();
+    // Nobody looks meanwhile.
+    clock.advance(2 * SECOND);
+    now(mailbox.settle(failed.receipt, Settlement::Nack(Span::ZERO))).unwrap();
+    send(&mailbox, "sent");
+    let bodies: Vec<_> = receive(&mailbox, at_once()).into_iter().map(|delivery| delivery.body).collect();
+    assert_eq!(bodies, ["delayed", "failed", "sent"]);
+}
+
+#[test]
 fn a_lease_of_no_time_does_not_deliver_twice_in_one_batch() {
     let (_clock, mailbox) = virtual_mailbox();
     for body in ["one", "two"] {
