@@ -1,6 +1,14 @@
 //! What the clauses are written in.
 
-use std::{future::poll_fn, sync::Arc, task::Poll, time::Duration};
+use std::{
+    future::poll_fn,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    task::{Context, Poll, Wake, Waker},
+    time::Duration,
+};
 
 use bytes::Bytes;
 
@@ -13,8 +21,47 @@ use crate::{
     span::Span,
 };
 
-/// What a receive in progress gives.
-pub(super) type Receiving<'a> = Boxed<'a, Result<Vec<Delivery>, ReceiveError>>;
+/// What a receive gives.
+type Received = Result<Vec<Delivery>, ReceiveError>;
+
+/// A receive in progress, which is polled only when it was woken: what it would find by itself if it were polled for
+/// another reason must wake it, too.
+pub(super) struct Receiving<'a> {
+    future: Boxed<'a, Received>,
+    nudge: Arc<Nudge>,
+}
+
+/// The waker of a receive.
+struct Nudge {
+    woken: AtomicBool,
+    /// Whom to tell.
+    poller: Mutex<Waker>,
+}
+
+impl Wake for Nudge {
+    fn wake(self: Arc<Self>) {
+        self.woken.store(true, Ordering::SeqCst);
+        let poller = self.poller().clone();
+        poller.wake();
+    }
+}
+
+impl Nudge {
+    fn poller(&self) -> MutexGuard<'_, Waker> {
+        self.poller.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Receiving<'_> {
+    pub(super) fn poll(&mut self, cx: &Context<'_>) -> Poll<Received> {
+        self.nudge.poller().clone_from(cx.waker());
+        if !self.nudge.woken.swap(false, Ordering::SeqCst) {
+            return Poll::Pending;
+        }
+        let waker = Waker::from(self.nudge.clone());
+        self.future.as_mut().poll(&mut Context::from_waker(&waker))
+    }
+}
 
 /// A mailbox that a clause is put to.
 pub(super) struct Case<'a, S> {
@@ -127,14 +174,16 @@ impl<'a, S: Specimen> Case<'a, S> {
         expired(saved, &format!("a checkpoint {when}"));
     }
 
+    /// A receive that has not begun.
+    pub(super) fn begin(&self, pull: Pull) -> Receiving<'_> {
+        let nudge = Nudge { woken: AtomicBool::new(true), poller: Mutex::new(Waker::noop().clone()) };
+        Receiving { future: self.mailbox.receive(pull), nudge: Arc::new(nudge) }
+    }
+
     /// What `receiving` has come to before so many units have passed.
-    pub(super) async fn within(
-        &self,
-        units: u32,
-        receiving: &mut Receiving<'_>,
-    ) -> Option<Result<Vec<Delivery>, ReceiveError>> {
+    pub(super) async fn within(&self, units: u32, receiving: &mut Receiving<'_>) -> Option<Received> {
         let mut passed = self.specimen.pass(self.units(units));
-        poll_fn(|cx| match receiving.as_mut().poll(cx) {
+        poll_fn(|cx| match receiving.poll(cx) {
             Poll::Ready(received) => Poll::Ready(Some(received)),
             Poll::Pending => passed.as_mut().poll(cx).map(|()| None),
         })
@@ -143,7 +192,7 @@ impl<'a, S: Specimen> Case<'a, S> {
 
     /// A receive that has begun to wait, for four units more.
     pub(super) async fn waiting(&self, pull: Pull) -> Receiving<'_> {
-        let mut receiving = self.mailbox.receive(self.wait(pull, 5));
+        let mut receiving = self.begin(self.wait(pull, 5));
         let received = self.within(1, &mut receiving).await;
         assert!(received.is_none(), "who waits gets nothing while there is nothing: {received:?}");
         receiving

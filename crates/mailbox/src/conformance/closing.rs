@@ -28,7 +28,7 @@ pub(super) async fn a_closed_mailbox_gives_nothing_out<S: Specimen>(case: &Case<
     case.send("one").await;
     case.mailbox.close();
     for pull in [case.pull(), case.wait(case.pull(), 5)] {
-        let mut receiving = case.mailbox.receive(pull);
+        let mut receiving = case.begin(pull);
         let received = case.within(2, &mut receiving).await.expect("nobody waits at a closed mailbox");
         assert!(matches!(received, Err(ReceiveError::Closed)), "it gives nothing out: {received:?}");
     }

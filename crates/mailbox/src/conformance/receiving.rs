@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::{Specimen, case::Case};
 
 pub(super) async fn who_does_not_wait_gets_none_at_once<S: Specimen>(case: &Case<'_, S>) {
-    let mut receiving = case.mailbox.receive(case.pull().wait(Duration::ZERO).expect("no wait is one"));
+    let mut receiving = case.begin(case.pull().wait(Duration::ZERO).expect("no wait is one"));
     let received = case.within(1, &mut receiving).await.expect("who does not wait is answered at once");
     let received = received.expect("an open mailbox can be received from");
     assert!(received.is_empty(), "an empty mailbox has nothing to give: {received:?}");
@@ -26,7 +26,7 @@ pub(super) async fn a_batch_is_no_larger_than_what_was_asked_for<S: Specimen>(ca
 pub(super) async fn a_batch_that_is_not_full_is_given_at_once<S: Specimen>(case: &Case<'_, S>) {
     case.send("one").await;
     case.send("two").await;
-    let mut receiving = case.mailbox.receive(case.wait(case.pull(), 5));
+    let mut receiving = case.begin(case.wait(case.pull(), 5));
     let received = case.within(2, &mut receiving).await.expect("nobody waits for the rest of a batch");
     assert_eq!(received.expect("an open mailbox can be received from").len(), 2, "all there are, are given");
 }
@@ -40,7 +40,7 @@ pub(super) async fn what_is_received_is_out_of_sight_of_others<S: Specimen>(case
 }
 
 pub(super) async fn a_wait_ends_with_none_at_its_time<S: Specimen>(case: &Case<'_, S>) {
-    let mut receiving = case.mailbox.receive(case.wait(case.pull(), 3));
+    let mut receiving = case.begin(case.wait(case.pull(), 3));
     assert!(case.within(2, &mut receiving).await.is_none(), "a wait does not end before its time");
     let received = case.within(3, &mut receiving).await.expect("a wait ends at its time");
     let received = received.expect("that nothing came is no error");

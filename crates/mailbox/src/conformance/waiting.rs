@@ -100,7 +100,7 @@ async fn both<'r, S: Specimen>(
     poll_fn(|cx| {
         for (receiving, seen) in two.iter_mut().zip(&mut seen) {
             if seen.is_none()
-                && let Poll::Ready(received) = receiving.as_mut().poll(cx)
+                && let Poll::Ready(received) = receiving.poll(cx)
             {
                 *seen = Some(received.expect("an open mailbox can be received from"));
             }
@@ -114,7 +114,7 @@ async fn both<'r, S: Specimen>(
 /// Two who wait for one message each, for two units more.
 async fn two<'c, S: Specimen>(case: &'c Case<'_, S>) -> [Receiving<'c>; 2] {
     let pull = case.wait(case.pull().max(1).expect("one is within the range"), 5);
-    let mut two = [case.mailbox.receive(pull), case.mailbox.receive(pull)];
+    let mut two = [case.begin(pull), case.begin(pull)];
     assert_eq!(both(case, 1, &mut two).await, [None, None], "who waits gets nothing while there is nothing");
     two
 }
@@ -170,12 +170,17 @@ pub(super) async fn who_counts_does_not_take_the_wake_up_of_who_waits<S: Specime
 pub(super) async fn who_gives_up_does_not_take_the_wake_up_of_another_with_him<S: Specimen>(
     case: &Case<'_, S>,
 ) {
-    for first_gives_up in [true, false] {
+    for (first_gives_up, before_the_send) in [(true, true), (true, false), (false, true), (false, false)] {
         let [first, second] = two(case).await;
-        case.send("one").await;
         let (given_up, mut goes_on) = if first_gives_up { (first, second) } else { (second, first) };
-        drop(given_up);
-        let woken = case.woken(3, &mut goes_on, "a send that one who gave up was woken for").await;
+        if before_the_send {
+            drop(given_up);
+            case.send("one").await;
+        } else {
+            case.send("one").await;
+            drop(given_up);
+        }
+        let woken = case.woken(3, &mut goes_on, "a send, whoever else gives up").await;
         case.settle(&woken, Settlement::Ack).await;
     }
 }
