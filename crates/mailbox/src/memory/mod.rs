@@ -21,7 +21,7 @@ use ebbtide_lifecycle::{time::Timer, wait::Bell};
 
 use self::{
     receive::Receiving,
-    shelf::{Expired, Shelf},
+    shelf::{Expired, Shelf, Unreceived},
 };
 use crate::{
     error::{BackendError, NotSent, ReceiveError, ReplyError, SendError, SettleError},
@@ -208,7 +208,8 @@ impl<T: Timer> MemoryMailbox<T> {
     /// ends.
     #[must_use]
     pub fn take_unreceived(&self) -> Vec<Message> {
-        self.desk.shelf().take_unreceived(self.timer().now())
+        let taken = self.desk.shelf().take_unreceived(self.timer().now());
+        taken.into_iter().map(Unreceived::into_message).collect()
     }
 
     fn timer(&self) -> &T {
@@ -234,8 +235,9 @@ where
     }
 
     fn checkpoint(&self, receipt: Receipt, progress: Bytes) -> Boxed<'_, Result<(), SettleError>> {
-        let saved = self.desk.shelf().save(receipt, progress, self.timer().now());
-        at_once(saved.map(drop).map_err(|Expired| SettleError::ReceiptExpired))
+        let mut progress = Some(progress);
+        let saved = self.desk.shelf().save(receipt, &mut progress, self.timer().now());
+        at_once(saved.map_err(|Expired| SettleError::ReceiptExpired))
     }
 
     fn reply(&self, address: Address, body: Bytes) -> Boxed<'_, Result<(), ReplyError>> {
@@ -253,7 +255,7 @@ where
 
     fn counts(&self) -> Boxed<'_, Result<Counts, BackendError>> {
         let mut shelf = self.desk.shelf();
-        shelf.has_pending(self.timer().now());
+        shelf.catch_up(self.timer().now());
         let counts = shelf.counts();
         drop(shelf);
         at_once(Ok(counts))
@@ -261,7 +263,7 @@ where
 
     fn close(&self) -> bool {
         let shelf = self.desk.shelf();
-        let was_closed = self.desk.closed.swap(true, Ordering::SeqCst);
+        let was_closed = self.desk.closed.swap(true, Ordering::Release);
         drop(shelf);
         self.desk.changed.ring();
         !was_closed

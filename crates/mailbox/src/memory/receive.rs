@@ -1,11 +1,17 @@
 //! A receiver that waits for messages.
+//!
+//! It sleeps until the bell rings, or until the next message comes back by itself. When that is, it learns under the
+//! same lock under which it finds nothing. Whoever puts a message anywhere after that rings. Others may find first what
+//! has come back, and leave some of it: but then the receiver's own time has come, too, and it looks. And what others
+//! take they have not found before whatever wakes the receiver: it looks after them, and learns when that comes back.
 
 use std::{
     cell::Cell,
+    convert::Infallible,
     future::Future,
     pin::Pin,
     sync::atomic::Ordering,
-    task::{Context, Poll},
+    task::{Context, Poll, ready},
     time::Instant,
 };
 
@@ -23,13 +29,13 @@ type Received = Result<Vec<Delivery>, ReceiveError>;
 /// The future of [`receive`](crate::Mailbox::receive). Whatever it takes it gives in the same poll: dropped before, it
 /// has taken nothing.
 pub(super) struct Receiving<'a, T: Timer> {
-    look: Look<'a, T>,
+    search: Search<'a, T>,
     /// There from the first time on that there was nothing.
     waiting: Option<Waiting<'a, T>>,
 }
 
 struct Waiting<'a, T: Timer> {
-    changed: Wait<Look<'a, T>>,
+    rung: Wait<Listener<'a>>,
     /// When it gives up.
     until: Instant,
     /// Until when it sleeps: until it gives up, or a message comes back by itself.
@@ -39,7 +45,7 @@ struct Waiting<'a, T: Timer> {
 
 impl<'a, T: Timer> Receiving<'a, T> {
     pub(super) fn new(desk: &'a Desk, timer: &'a T, pull: Pull) -> Self {
-        Self { look: Look { desk, timer, pull, is_counted: Cell::new(false) }, waiting: None }
+        Self { search: Search { desk, timer, pull }, waiting: None }
     }
 }
 
@@ -50,45 +56,36 @@ impl<T: Timer> Future for Receiving<'_, T> {
     type Output = Received;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Received> {
-        let Self { look, waiting } = &mut *self;
-        let waiting = match waiting {
-            Some(waiting) => waiting,
-            None => {
-                if let Some(received) = look.look() {
-                    return Poll::Ready(received);
-                }
-                if look.pull.patience().is_zero() {
-                    return Poll::Ready(Ok(Vec::new()));
-                }
-                waiting.insert(Waiting::new(look))
-            }
-        };
+        let Self { search, waiting } = &mut *self;
+        if let Found::Received(received) = search.look() {
+            return Poll::Ready(received);
+        }
+        if search.pull.patience().is_zero() {
+            return Poll::Ready(Ok(Vec::new()));
+        }
+        let waiting = waiting.get_or_insert_with(|| Waiting::new(search));
+        let mut is_over = false;
         loop {
-            if let Poll::Ready(received) = Pin::new(&mut waiting.changed).poll(cx) {
-                return Poll::Ready(received);
-            }
-            // Whoever makes this earlier rings.
-            let due = look.desk.shelf().next_due();
-            waiting.sleep_until(due.map_or(waiting.until, |due| due.min(waiting.until)), look.timer);
-            if waiting.sleep.as_mut().poll(cx).is_pending() {
-                return Poll::Pending;
-            }
-            if let Some(received) = look.look() {
-                return Poll::Ready(received);
-            }
-            if waiting.wakes >= waiting.until {
-                return Poll::Ready(Ok(Vec::new()));
-            }
+            // It listens before it looks: what comes after the look rings.
+            let Poll::Pending = Pin::new(&mut waiting.rung).poll(cx);
+            let next = match search.look() {
+                Found::Received(received) => return Poll::Ready(received),
+                Found::Nothing { .. } if is_over => return Poll::Ready(Ok(Vec::new())),
+                Found::Nothing { next } => next,
+            };
+            waiting.sleep_until(next.map_or(waiting.until, |next| next.min(waiting.until)), search.timer);
+            ready!(waiting.sleep.as_mut().poll(cx));
+            is_over = waiting.wakes >= waiting.until;
         }
     }
 }
 
 impl<'a, T: Timer> Waiting<'a, T> {
-    fn new(look: &Look<'a, T>) -> Self {
-        let Look { desk, timer, pull, .. } = *look;
+    fn new(search: &Search<'a, T>) -> Self {
+        let Search { desk, timer, pull } = *search;
         let until = timer.now() + pull.patience();
         Self {
-            changed: Wait::new(Look { desk, timer, pull, is_counted: Cell::new(false) }),
+            rung: Wait::new(Listener { desk, is_counted: Cell::new(false) }),
             until,
             wakes: until,
             sleep: Box::pin(timer.sleep_until(until)),
@@ -96,6 +93,7 @@ impl<'a, T: Timer> Waiting<'a, T> {
     }
 
     fn sleep_until(&mut self, at: Instant, timer: &T) {
+        // A sleep that has ended is never polled again: after it, nothing comes back before a later time.
         if self.wakes != at {
             self.wakes = at;
             self.sleep.set(timer.sleep_until(at));
@@ -104,36 +102,47 @@ impl<'a, T: Timer> Waiting<'a, T> {
 }
 
 /// Looks for messages, and takes what it finds.
-struct Look<'a, T> {
+struct Search<'a, T> {
     desk: &'a Desk,
     timer: &'a T,
     pull: Pull,
-    /// Whether it is among those who wait.
+}
+
+/// What a look has come to.
+enum Found {
+    Received(Received),
+    Nothing {
+        /// When a message comes back by itself.
+        next: Option<Instant>,
+    },
+}
+
+impl<T: Timer> Search<'_, T> {
+    fn look(&self) -> Found {
+        let Self { desk, timer, pull } = self;
+        let mut shelf = desk.shelf();
+        // Looked at under the lock, under which it is closed: nothing comes out when a close has returned. Closed comes
+        // before empty: what is left is for whoever closed it.
+        if desk.closed.load(Ordering::Relaxed) {
+            return Found::Received(Err(ReceiveError::Closed));
+        }
+        let taken = shelf.take(pull.batch(), pull.lease().duration(), timer.now());
+        if taken.is_empty() { Found::Nothing { next: shelf.next_due() } } else { Found::Received(Ok(taken)) }
+    }
+}
+
+/// Waits for the bell, and is counted among those who do.
+struct Listener<'a> {
+    desk: &'a Desk,
     is_counted: Cell<bool>,
 }
 
-impl<T: Timer> Watch for Look<'_, T> {
-    type Seen = Received;
+impl Watch for Listener<'_> {
+    type Seen = Infallible;
 
-    fn look(&self) -> Option<Received> {
-        let Self { desk, timer, pull, .. } = self;
-        // Closed before it is empty: what is left is for whoever closed it.
-        if desk.closed.load(Ordering::SeqCst) {
-            return Some(Err(ReceiveError::Closed));
-        }
-        let mut shelf = desk.shelf();
-        let (before, taken) =
-            (shelf.next_due(), shelf.take(pull.batch(), pull.lease().duration(), timer.now()));
-        let after = shelf.next_due();
-        drop(shelf);
-        if taken.is_empty() {
-            return None;
-        }
-        // What has been taken may come back before those who wait would look again.
-        if before.is_none_or(|before| after.is_some_and(|after| after < before)) {
-            desk.ring();
-        }
-        Some(Ok(taken))
+    /// Whoever listens looks by himself.
+    fn look(&self) -> Option<Infallible> {
+        None
     }
 
     fn bell(&self) -> &Bell {
@@ -147,7 +156,7 @@ impl<T: Timer> Watch for Look<'_, T> {
     }
 }
 
-impl<T> Drop for Look<'_, T> {
+impl Drop for Listener<'_> {
     fn drop(&mut self) {
         if self.is_counted.get() {
             self.desk.waiting.fetch_sub(1, Ordering::SeqCst);

@@ -14,6 +14,7 @@
 
 use std::{
     collections::{BTreeMap, VecDeque},
+    mem,
     time::{Duration, Instant},
 };
 
@@ -35,7 +36,9 @@ pub(super) struct Shelf {
     timeline: BTreeMap<Due, usize>,
     /// How many of the timeline are invisible.
     invisible: usize,
-    /// Numbers for messages, deliveries and moments; each is used once.
+    /// How many messages were ever put in.
+    sent: u64,
+    /// Numbers for deliveries and moments; each is used once.
     issued: u64,
 }
 
@@ -83,11 +86,12 @@ impl Shelf {
     }
 
     pub(super) fn put(&mut self, message: Message, now: Instant) -> MessageId {
-        let number = self.issue();
+        self.sent += 1;
         let entry = self.entries.vacant_entry();
         let key = entry.key();
-        // A key is used again; the number behind it is not, for four billion messages.
-        let id = MessageId(number << 32 | key as u64 & u64::from(u32::MAX));
+        // A key is used again; the number before it is not, for four billion messages. A receipt lasts longer: the
+        // number of its delivery is never used again.
+        let id = MessageId(self.sent << 32 | key as u64 & u64::from(u32::MAX));
         entry.insert(Entry {
             id,
             body: message.body,
@@ -103,6 +107,8 @@ impl Shelf {
 
     /// Puts a message where it belongs that is out of sight for `delay` from now.
     fn lay(&mut self, key: usize, now: Instant, delay: Duration) {
+        // What has come back before is before it, whether somebody has looked since or not.
+        self.catch_up(now);
         // Twelve hours more than now are within the range of an instant.
         let place = if delay.is_zero() { Place::Pending } else { Place::Delayed(self.due(now + delay)) };
         self.entries[key].place = place;
@@ -117,7 +123,7 @@ impl Shelf {
     }
 
     /// Makes all pending whose time has come.
-    fn catch_up(&mut self, now: Instant) {
+    pub(super) fn catch_up(&mut self, now: Instant) {
         while let Some(first) = self.timeline.first_entry()
             && first.key().at <= now
         {
@@ -204,31 +210,29 @@ impl Shelf {
         Ok(None)
     }
 
+    /// Puts `progress` in the place of what was saved before. What is in it afterwards, also if the receipt is no
+    /// good, is for the caller to drop, without a lock.
     pub(super) fn save(
         &mut self,
         receipt: Receipt,
-        progress: Bytes,
+        progress: &mut Option<Bytes>,
         now: Instant,
-    ) -> Result<Option<Bytes>, Expired> {
+    ) -> Result<(), Expired> {
         let (key, _) = self.find(receipt, now)?;
-        Ok(self.entries[key].checkpoint.replace(progress))
-    }
-
-    /// Whether something can be received.
-    pub(super) fn has_pending(&mut self, now: Instant) -> bool {
-        self.catch_up(now);
-        !self.pending.is_empty()
+        mem::swap(&mut self.entries[key].checkpoint, progress);
+        Ok(())
     }
 
     /// Takes everything out, for the caller to drop.
     pub(super) fn clear(&mut self) -> Self {
         // Numbers go on: receipts of before must not fit what comes after.
-        let issued = self.issued;
-        std::mem::replace(self, Self { issued, ..Self::default() })
+        let (sent, issued) = (self.sent, self.issued);
+        mem::replace(self, Self { sent, issued, ..Self::default() })
     }
 
-    /// Takes out what nobody has in his hands, in the order in which it would have been received.
-    pub(super) fn take_unreceived(&mut self, now: Instant) -> Vec<Message> {
+    /// Takes out what nobody has in his hands, in the order in which it would have been received, each with how long
+    /// it is still delayed.
+    pub(super) fn take_unreceived(&mut self, now: Instant) -> Vec<Unreceived> {
         self.catch_up(now);
         let is_delayed = |key: &usize, shelf: &Self| matches!(shelf.entries[*key].place, Place::Delayed(_));
         let delayed: Vec<_> = self
@@ -242,13 +246,24 @@ impl Shelf {
             self.timeline.remove(&due);
             keys.push((due.at.saturating_duration_since(now), key));
         }
-        let message = |(delay, key)| {
-            let entry = self.entries.remove(key);
-            let mut message = Message::new(entry.body).delayed(Span::new(delay).unwrap_or(Span::MAX));
-            message.reply_to = entry.reply_to;
-            message
-        };
-        keys.into_iter().map(message).collect()
+        let take = |(delay, key)| Unreceived { entry: self.entries.remove(key), delay };
+        keys.into_iter().map(take).collect()
+    }
+}
+
+/// A message that was taken out before anybody has received it.
+pub(super) struct Unreceived {
+    entry: Entry,
+    delay: Duration,
+}
+
+impl Unreceived {
+    /// What was sent. Drops what was saved, which is foreign code: not under a lock.
+    pub(super) fn into_message(self) -> Message {
+        let Self { entry, delay } = self;
+        let mut message = Message::new(entry.body).delayed(Span::new(delay).unwrap_or(Span::MAX));
+        message.reply_to = entry.reply_to;
+        message
     }
 }
 

@@ -98,7 +98,8 @@ where
     fn stop(&mut self) {
         self.is_stopping = true;
         self.asking = None;
-        for held in self.in_hand.drain(..) {
+        // The last first: each comes back in front of those that are there.
+        for held in self.in_hand.drain(..).rev() {
             self.under_way.push(Box::pin(release(self.shared, held)));
         }
     }

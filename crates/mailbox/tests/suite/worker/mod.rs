@@ -1,6 +1,4 @@
-//! Facts about workers. Those with a number are contracts, listed in `ARCHITECTURE.md`.
-
-#![expect(clippy::unwrap_used, reason = "in a test it is an assertion")]
+//! Workers.
 
 mod failures;
 mod leases;
