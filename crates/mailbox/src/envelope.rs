@@ -3,7 +3,7 @@
 //! | | bytes |
 //! |---|---|
 //! | a reply | `0`, then the body; or `1`, then the reason of the failure in UTF-8 |
-//! | a dead letter | attempts and the length of the reason, each 4 bytes, the last first; the reason in UTF-8; the body |
+//! | a dead letter | attempts, length of the reason (4 bytes each, the lowest first), the reason in UTF-8, the body |
 
 use std::{error::Error, fmt, sync::Arc};
 

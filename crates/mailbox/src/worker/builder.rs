@@ -89,7 +89,8 @@ where
         self
     }
 
-    /// How many messages are handled at a time, by turns, on the thread that runs the worker: one unless told otherwise.
+    /// How many messages are handled at a time, by turns, on the thread that runs the worker: one unless told
+    /// otherwise.
     pub fn concurrency(mut self, concurrency: NonZero<usize>) -> Self {
         self.settings.concurrency = concurrency.get();
         self
@@ -107,8 +108,8 @@ where
         self
     }
 
-    /// Puts messages that are given up on there, as [`DeadLetter`](crate::DeadLetter)s. Without that they are told of, and
-    /// gone.
+    /// Puts messages that are given up on there, as [`DeadLetter`](crate::DeadLetter)s. Without that they are told
+    /// of, and gone.
     pub fn dead_letters(mut self, mailbox: Arc<dyn Mailbox>) -> Self {
         self.dead_letters = Some(mailbox);
         self
@@ -132,8 +133,8 @@ where
         self
     }
 
-    /// How long a stop may take, 30 seconds unless told otherwise, and how long a handler takes at most: messages have to stay
-    /// out of sight for longer than both together, or there is a warning.
+    /// How long a stop may take, 30 seconds unless told otherwise, and how long a handler takes at most: messages
+    /// have to stay out of sight for longer than both together, or there is a warning.
     pub fn bounds(mut self, shutdown_timeout: Duration, handler: Duration) -> Self {
         (self.shutdown_timeout, self.handler_bound) = (shutdown_timeout, handler);
         self

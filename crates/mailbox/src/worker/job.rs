@@ -56,8 +56,8 @@ impl Job {
         self.beats.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Fires when the worker is told to stop. What is in hand may go on to its end; what takes long can save its progress
-    /// and fail.
+    /// Fires when the worker is told to stop. What is in hand may go on to its end; what takes long can save its
+    /// progress and fail.
     #[must_use]
     pub const fn stopping(&self) -> &Token {
         &self.stopping

@@ -31,8 +31,8 @@ pub enum Leases {
 /// How often in the time that there is a lease is extended: two may be lost on the way.
 const EXTENSIONS: u32 = 3;
 
-/// Extends a lease again and again. Ends when there is nothing to extend any more; else it is dropped, before the message is
-/// settled.
+/// Extends a lease again and again. Ends when there is nothing to extend any more; else it is dropped, before the
+/// message is settled.
 pub(super) async fn keep<T: Timer>(
     leases: Leases,
     beats: &AtomicU64,

@@ -33,10 +33,11 @@ pub use self::{
 };
 use crate::{mailbox::Mailbox, message::MessageId};
 
-/// Pulls messages, has each handled, and settles it; several at a time, if told so. A clone is another handle to the same
-/// worker.
+/// Pulls messages, has each handled, and settles it; several at a time, if told so. A clone is another handle to the
+/// same worker.
 ///
-/// Run it on a thread of its own, as a [`Runnable`], alone or in a group; or await [`work`](Worker::work) on any executor.
+/// Run it on a thread of its own, as a [`Runnable`], alone or in a group; or await [`work`](Worker::work) on any
+/// executor.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -58,8 +59,8 @@ use crate::{mailbox::Mailbox, message::MessageId};
 /// ```
 ///
 /// # When it stops
-/// What is under way goes on to its end, and is settled; what it has received but not begun is released, all of it, and can be
-/// received by others at once. A receive that waits ends at once.
+/// What is under way goes on to its end, and is settled; what it has received but not begun is released, all of it,
+/// and can be received by others at once. A receive that waits ends at once.
 pub struct Worker<T> {
     shared: Arc<Shared<T>>,
 }
@@ -143,8 +144,8 @@ where
     T: Timer + Clone + Send + Sync + 'static,
     T::Sleep: Send,
 {
-    /// A worker that has `handler` called for each message of `mailbox`, on `timer`'s time. What the handler gives is the
-    /// reply, for those who wanted one.
+    /// A worker that has `handler` called for each message of `mailbox`, on `timer`'s time. What the handler gives is
+    /// the reply, for those who wanted one.
     #[track_caller]
     pub fn builder<H, F>(mailbox: Arc<dyn Mailbox>, timer: T, handler: H) -> WorkerBuilder<T>
     where
@@ -154,8 +155,8 @@ where
         WorkerBuilder::new(mailbox, timer, handler)
     }
 
-    /// Works until it is told to stop, the mailbox is closed, or it has received as often as it was told to. Dropped before,
-    /// it leaves what it had in hand to be delivered again.
+    /// Works until it is told to stop, the mailbox is closed, or it has received as often as it was told to. Dropped
+    /// before, it leaves what it had in hand to be delivered again.
     ///
     /// # Errors
     /// If it works already, or has before.

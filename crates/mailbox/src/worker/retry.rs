@@ -23,16 +23,16 @@ impl Retry {
         self
     }
 
-    /// Waits `first` before the second attempt, twice as long before each one after it, and never longer than `longest`, nor
-    /// than [a message can be out of sight](Span::MAX).
+    /// Waits `first` before the second attempt, twice as long before each one after it, and never longer than
+    /// `longest`, nor than [a message can be out of sight](Span::MAX).
     #[must_use]
     pub fn backoff(mut self, first: Duration, longest: Duration) -> Self {
         (self.first, self.longest) = (first, longest);
         self
     }
 
-    /// Tries again only after failures that `worth_it` says are: by the type of the error, by its text. After any other one
-    /// a message is given up on at once.
+    /// Tries again only after failures that `worth_it` says are: by the type of the error, by its text. After any
+    /// other one a message is given up on at once.
     #[must_use]
     pub fn only_if(mut self, worth_it: impl Fn(&Failure) -> bool + Send + Sync + 'static) -> Self {
         self.worth_it = Arc::new(worth_it);
