@@ -58,6 +58,8 @@ mod mailbox;
 mod memory;
 mod message;
 mod pull;
+#[cfg(feature = "redis")]
+mod redis;
 mod span;
 pub mod worker;
 
@@ -65,6 +67,8 @@ pub mod worker;
 pub use bytes::Bytes;
 pub use ebbtide_lifecycle as lifecycle;
 
+#[cfg(feature = "redis")]
+pub use self::redis::RedisMailbox;
 pub use self::{
     envelope::{DeadLetter, NotAnEnvelope, Reply},
     error::{BackendError, NotSent, ReceiveError, ReplyError, SendError, SettleError},
