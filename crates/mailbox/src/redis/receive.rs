@@ -1,12 +1,15 @@
 //! The long poll: one call that finds nothing, and one that blocks at the bell until there may be something.
 
 use std::{
+    future::{Future, poll_fn},
+    pin::pin,
     sync::Arc,
+    task::Poll,
     time::{Duration, Instant},
 };
 
 use bytes::{Buf, Bytes};
-use ebbtide_lifecycle::time::Clock;
+use ebbtide_lifecycle::time::{Clock, Timer};
 use ebbtide_redis::{Command, Unclaimed, Value};
 
 use super::{
@@ -41,7 +44,7 @@ impl Desk {
             if !found.deliveries.is_empty() || patience.is_zero() {
                 return Ok(found.deliveries);
             }
-            let rung = self.wait(found.due.map_or(patience, |due| due.min(patience))).await?;
+            let rung = self.wait(patience, found.due.filter(|due| *due < patience)).await?;
             // Who leaves while something comes back soon looks once more, so that somebody is there then.
             let soon = found.due.is_some_and(|due| due < Pull::WAIT_MAX);
             if !rung && !soon {
@@ -68,13 +71,22 @@ impl Desk {
         Ok(found)
     }
 
-    /// Waits at the bell. Gives whether it was rung.
-    async fn wait(&self, patience: Duration) -> Result<bool, ReceiveError> {
+    /// Waits at the bell, but not for longer than `due`. Gives whether there may be something.
+    async fn wait(&self, patience: Duration, due: Option<Duration>) -> Result<bool, ReceiveError> {
         // Rounded up: a wait that is over too early would look in vain.
         let patience = patience + TICK;
         let seconds = format!("{}.{:03}", patience.as_secs(), patience.subsec_millis());
         let bell = Command::new("BLPOP").arg(self.keys.bell()).arg(seconds).known_as(&self.origin);
-        let rung = self.closing.token().wrap(self.link.wait_or(bell, patience, &self.pass)).await;
+        let mut rung = pin!(self.closing.token().wrap(self.link.wait_or(bell, patience, &self.pass)));
+        // By the timer of the link, because the server lets go of those who wait up to a tenth of a second too late.
+        let timer = self.link.timer();
+        let mut alarm = due.map(|due| timer.sleep_until(timer.now() + due + TICK));
+        let rung = poll_fn(|cx| match (rung.as_mut().poll(cx), &mut alarm) {
+            (Poll::Ready(rung), _) => Poll::Ready(Some(rung)),
+            (Poll::Pending, Some(alarm)) => alarm.as_mut().poll(cx).map(|()| None),
+            (Poll::Pending, None) => Poll::Pending,
+        });
+        let Some(rung) = rung.await else { return Ok(true) };
         match rung.map_err(|_closed| ReceiveError::Closed)? {
             Ok(value) => Ok(value != Value::Nil),
             Err(error) => Err(ReceiveError::Backend(self.keys.explain(&self.link, error).await)),

@@ -1,6 +1,6 @@
 //! What time does.
 
-use std::time::Duration;
+use std::{thread, time::Duration};
 
 use ebbtide_mailbox::{Mailbox, Message, SettleError, Settlement, Span};
 
@@ -89,4 +89,20 @@ fn those_that_come_back_come_in_the_order_of_their_times() {
     let received = receive(&mailbox, ten());
     // What was sent meanwhile was there before anybody moved those that came back.
     assert_eq!(bodies(&received), ["last", "second sent", "delayed", "first sent"]);
+}
+
+#[test]
+fn whoever_waits_for_a_lease_that_is_extended_is_there_at_its_new_end() {
+    let site = Site::new();
+    let mailbox = site.open("orders");
+    finish(mailbox.send(Message::new("a"))).unwrap();
+    let receipt = receive(&mailbox, one().visibility(units(2))).remove(0).receipt;
+    thread::scope(|scope| {
+        let waits = scope.spawn(|| timed(|| receive(&mailbox, waiting(200))));
+        site.until_waiting(1);
+        finish(mailbox.settle(receipt, Settlement::Extend(units(4)))).unwrap();
+        let (received, took) = waits.join().unwrap();
+        assert_eq!(received[0].delivery_count, 2);
+        assert!(took >= UNIT * 3 && took < UNIT * 20, "{took:?}");
+    });
 }

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "in a test it is an assertion")]
 
 mod clauses;
+mod conformance;
 mod leases;
 mod long_poll;
 mod outage;

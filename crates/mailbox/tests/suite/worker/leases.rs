@@ -4,7 +4,8 @@ use ebbtide_mailbox::worker::Leases;
 
 use super::*;
 
-/// A handler that takes 100 seconds, says every ten until `beats_until` that it goes on, and notes that it was called.
+/// A handler that takes 100 seconds, says every ten until `beats_until` that it goes on, and notes that it was
+/// called.
 fn slow(fixture: &Fixture, beats_until: u32) -> (WorkerBuilder<VirtualClock>, Log) {
     let (log, clock) = (Log::default(), fixture.clock.clone());
     let called = log.clone();
