@@ -4,6 +4,7 @@ mod contest;
 mod dag;
 mod lifecycle;
 mod r#loop;
+mod mailbox;
 mod offload;
 mod peers;
 mod shutdown;
@@ -41,12 +42,14 @@ fn main() -> ExitCode {
         "dag" => dag::run(None),
         "lifecycle" => Some(lifecycle::run()),
         "loop" => r#loop::run(None),
+        "mailbox" => mailbox::run(None),
         "offload" => Some(offload::run()),
         "shutdown" => Some(shutdown::run()),
         "timeout" => Some(timeout::run()),
         _ => match area.split_once('/') {
             Some(("dag", part)) => dag::run(Some(part)),
             Some(("loop", part)) => r#loop::run(Some(part)),
+            Some(("mailbox", part)) => mailbox::run(Some(part)),
             _ => None,
         },
     };

@@ -8,7 +8,7 @@ use crate::{
 };
 
 /// What there is a benchmark for.
-const AREAS: &[&str] = &["dag", "lifecycle", "loop", "offload", "shutdown", "timeout"];
+const AREAS: &[&str] = &["dag", "lifecycle", "loop", "mailbox", "offload", "shutdown", "timeout"];
 
 pub(crate) fn run(args: &[&str]) -> Result<(), String> {
     let (areas, options): (Vec<&str>, Vec<&str>) = args.iter().partition(|arg| !arg.starts_with("--"));

@@ -3,7 +3,7 @@
 use std::{process::Command, time::Duration};
 
 use crate::{
-    mutants,
+    mutants, redis,
     shell::{cargo, crates, package, root, run as shell, timed},
     soak::{soak_loop, soak_signals, soak_timeouts},
     tidy,
@@ -84,6 +84,7 @@ fn clippy() -> Result<(), String> {
 }
 
 fn alone() -> Result<(), String> {
+    redis::install()?;
     for folder in crates()? {
         let package = package(&folder);
         // Without the tests first: their dependencies may switch on features that the package forgot to ask for.
@@ -94,6 +95,7 @@ fn alone() -> Result<(), String> {
 }
 
 fn test() -> Result<(), String> {
+    redis::install()?;
     shell(&mut cargo("test --workspace --all-features"))
 }
 

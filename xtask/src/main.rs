@@ -3,6 +3,7 @@
 mod bench;
 mod ci;
 mod mutants;
+mod redis;
 mod sanitize;
 mod shell;
 mod soak;

@@ -1,0 +1,116 @@
+//! Bodies with something written on them: replies, and letters that could not be delivered.
+//!
+//! | | bytes |
+//! |---|---|
+//! | a reply | `0`, then the body; or `1`, then the reason of the failure in UTF-8 |
+//! | a dead letter | attempts, length of the reason (4 bytes each, the lowest first), the reason in UTF-8, the body |
+
+use std::{error::Error, fmt, sync::Arc};
+
+use bytes::{Buf, BufMut, Bytes, BytesMut};
+
+/// What a worker answers to whoever wanted a reply.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reply {
+    /// What the handler gave.
+    Done(Bytes),
+    /// The message was given up on, for this reason.
+    Failed(Arc<str>),
+}
+
+impl Reply {
+    /// As the body of a message.
+    #[must_use]
+    pub fn encode(&self) -> Bytes {
+        let (mark, body) = match self {
+            Self::Done(body) => (0, &body[..]),
+            Self::Failed(reason) => (1, reason.as_bytes()),
+        };
+        let mut bytes = BytesMut::with_capacity(1 + body.len());
+        bytes.put_u8(mark);
+        bytes.put_slice(body);
+        bytes.freeze()
+    }
+
+    /// From the body of a message.
+    ///
+    /// # Errors
+    /// [`NotAnEnvelope`] if it is something else.
+    pub fn decode(mut body: Bytes) -> Result<Self, NotAnEnvelope> {
+        match body.try_get_u8() {
+            Ok(0) => Ok(Self::Done(body)),
+            Ok(1) => Ok(Self::Failed(text(&body)?)),
+            _ => Err(NotAnEnvelope),
+        }
+    }
+}
+
+/// A message that was given up on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct DeadLetter {
+    /// What was sent.
+    pub body: Bytes,
+    /// Why it was given up on.
+    pub reason: Arc<str>,
+    /// How often it was tried.
+    pub attempts: u32,
+}
+
+impl DeadLetter {
+    /// A message that was tried so often, and failed for this reason the last time.
+    #[must_use]
+    pub const fn new(body: Bytes, reason: Arc<str>, attempts: u32) -> Self {
+        Self { body, reason, attempts }
+    }
+
+    /// As the body of a message.
+    #[must_use]
+    pub fn encode(&self) -> Bytes {
+        let reason = shortened(&self.reason);
+        let mut bytes = BytesMut::with_capacity(8 + reason.len() + self.body.len());
+        bytes.put_u32_le(self.attempts);
+        bytes.put_u32_le(reason.len() as u32);
+        bytes.put_slice(reason.as_bytes());
+        bytes.put_slice(&self.body);
+        bytes.freeze()
+    }
+
+    /// From the body of a message.
+    ///
+    /// # Errors
+    /// [`NotAnEnvelope`] if it is something else.
+    pub fn decode(mut body: Bytes) -> Result<Self, NotAnEnvelope> {
+        let attempts = body.try_get_u32_le().map_err(|_| NotAnEnvelope)?;
+        let length = body.try_get_u32_le().map_err(|_| NotAnEnvelope)? as usize;
+        if length > body.len() {
+            return Err(NotAnEnvelope);
+        }
+        let reason = text(&body.split_to(length))?;
+        Ok(Self { body, reason, attempts })
+    }
+}
+
+/// How much of a reason is kept: an error's text may have a whole document in it, and the letter still has to fit.
+const REASON_MAX: usize = 4096;
+
+fn shortened(reason: &str) -> &str {
+    let end = (0..=REASON_MAX.min(reason.len())).rev().find(|end| reason.is_char_boundary(*end));
+    &reason[..end.unwrap_or(0)]
+}
+
+fn text(bytes: &[u8]) -> Result<Arc<str>, NotAnEnvelope> {
+    std::str::from_utf8(bytes).map(Arc::from).map_err(|_| NotAnEnvelope)
+}
+
+/// A body is not what a worker writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NotAnEnvelope;
+
+impl fmt::Display for NotAnEnvelope {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the body is neither a reply nor a dead letter of a worker")
+    }
+}
+
+impl Error for NotAnEnvelope {}

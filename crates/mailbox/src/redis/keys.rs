@@ -1,0 +1,107 @@
+//! Where the messages of one mailbox are on the server.
+
+use ebbtide_redis::{Call, Command, Link, Script};
+
+use super::scripts::SCRIPTS;
+use crate::{
+    error::BackendError,
+    message::{Address, MessageId, Receipt, Settlement},
+    pull::Pull,
+    span::Span,
+};
+
+/// What each key is called after the name of the mailbox, and what it holds. In the order in which `lua/prelude.lua`
+/// takes them.
+const PARTS: [(&str, &str); 8] = [
+    ("issued", "string"),
+    ("pending", "list"),
+    ("delayed", "zset"),
+    ("leased", "zset"),
+    ("bodies", "hash"),
+    ("saved", "hash"),
+    ("bell", "list"),
+    ("limits", "string"),
+];
+
+/// Which of them receivers wait at.
+const BELL: usize = 6;
+
+/// How many bits of the number of a delivery say how often the message has been delivered.
+const COUNT_BITS: u32 = 20;
+
+/// The keys of one mailbox: `{name}:pending` and so on. What stands in braces decides on the slot of a cluster.
+pub(super) struct Keys([String; PARTS.len()]);
+
+impl Keys {
+    /// # Errors
+    /// If the name cannot stand in braces.
+    pub(super) fn new(name: &Address) -> Result<Self, BackendError> {
+        if name.0.is_empty() || name.0.starts_with('}') {
+            return Err(
+                format!("a mailbox cannot be called {name:?}: its keys would not stay together").into()
+            );
+        }
+        Ok(Self(PARTS.map(|(part, _)| format!("{{{name}}}:{part}"))))
+    }
+
+    pub(super) fn bell(&self) -> &str {
+        &self.0[BELL]
+    }
+
+    pub(super) fn call(&self, script: &Script) -> Call {
+        script.call(&self.0)
+    }
+
+    pub(super) fn settle(&self, receipts: impl IntoIterator<Item = Receipt>, how: Settlement) -> Call {
+        let (how, span) = match how {
+            Settlement::Ack => ("ack", Span::ZERO),
+            Settlement::Nack(delay) => ("nack", delay),
+            Settlement::Release => ("release", Span::ZERO),
+            Settlement::Extend(visibility) => ("extend", visibility),
+        };
+        let call = self.call(&SCRIPTS.settle).arg(how).int(micros(span)).int(horizon());
+        receipts.into_iter().fold(call, with_receipt)
+    }
+
+    pub(super) fn pass(&self) -> Call {
+        self.call(&SCRIPTS.pass).int(horizon())
+    }
+
+    /// Says which key it is that holds something else than it should.
+    pub(super) async fn explain(&self, link: &Link, error: ebbtide_redis::Error) -> BackendError {
+        if !error.server().is_some_and(|error| error.text().contains("WRONGTYPE")) {
+            return error.into();
+        }
+        let held = self.0.each_ref().map(|key| link.ask(Command::new("TYPE").arg(key)));
+        for ((key, answer), (_, kind)) in self.0.iter().zip(held).zip(PARTS) {
+            let Some(found) = answer.await.ok().and_then(ebbtide_redis::Value::bytes) else { continue };
+            if found != kind && found != "none" {
+                let found = String::from_utf8_lossy(&found).into_owned();
+                return format!("the key {key} holds a {found}, where a mailbox has a {kind}: {error}")
+                    .into();
+            }
+        }
+        error.into()
+    }
+}
+
+/// A receiver waits no longer than this, and then looks again by itself: what is due later need not be told to those
+/// who wait at this moment.
+pub(super) fn horizon() -> u64 {
+    Pull::WAIT_MAX.as_micros() as u64
+}
+
+pub(super) fn micros(span: Span) -> u64 {
+    // Rounded up: nothing comes back too early.
+    span.duration().as_nanos().div_ceil(1000) as u64
+}
+
+/// The same, with what a delivery is known by: the message, the delivery, and which of the message's it is.
+pub(super) fn with_receipt(call: Call, receipt: Receipt) -> Call {
+    let (delivery, count) = (receipt.delivery >> COUNT_BITS, receipt.delivery & ((1 << COUNT_BITS) - 1));
+    call.int(receipt.id.0).int(delivery).int(count)
+}
+
+pub(super) fn receipt(id: u64, delivery: u64, count: u64) -> Receipt {
+    Receipt { id: MessageId(id), delivery: delivery << COUNT_BITS | count }
+}

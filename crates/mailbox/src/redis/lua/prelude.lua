@@ -1,0 +1,21 @@
+-- Where the messages of a mailbox are. All keys have the same hash tag, and so the same slot of a cluster.
+local ISSUED = KEYS[1]   -- the last number that was given to a message or to a delivery
+local PENDING = KEYS[2]  -- a list of "id:count", the next first
+local DELAYED = KEYS[3]  -- "id:count" by when the delay is over
+local LEASED = KEYS[4]   -- "id:delivery:count" by when the time out of sight is over
+local BODIES = KEYS[5]   -- id to "sent:length of the address:address" and the body
+local SAVED = KEYS[6]    -- id to checkpoint
+local BELL = KEYS[7]     -- a list of at most one entry, which receivers who wait take out: look again
+local LIMITS = KEYS[8]   -- "capacity:largest body"; there once the mailbox was opened
+
+local function micros()
+    local time = redis.call('TIME')
+    return time[1] * 1000000 + time[2]
+end
+
+-- Has one receiver who waits look again. What is wrong with the bell is for those to say who wait at it.
+local function ring()
+    if redis.call('EXISTS', BELL) == 0 then
+        redis.pcall('RPUSH', BELL, '1')
+    end
+end

@@ -1,0 +1,253 @@
+//! Mailboxes on a Redis server, shared by all who know their name.
+//!
+//! Every act is one script, so one command and one step: nothing is seen half done. Times are the server's, and no
+//! process has to run in order that messages come back: whoever receives moves those whose time has come.
+
+mod keys;
+mod receive;
+mod scripts;
+
+use std::{fmt, sync::Arc};
+
+use bytes::Bytes;
+use ebbtide_lifecycle::{Reason, Trigger, blame::Origin};
+use ebbtide_redis::{Call, Link, Unclaimed, Value};
+
+use self::{
+    keys::{Keys, horizon, micros, with_receipt},
+    receive::{nonsense, pack, passes, releases},
+    scripts::SCRIPTS,
+};
+use crate::{
+    error::{BackendError, NotSent, ReceiveError, ReplyError, SendError, SettleError},
+    mailbox::{Boxed, Mailbox},
+    memory::Limits,
+    message::{Address, Counts, Delivery, Message, MessageId, Receipt, Settlement},
+    pull::Pull,
+};
+
+/// A mailbox on a Redis server. A clone is another handle to the same; [closing](Mailbox::close) closes it for all
+/// clones of this one, and for nobody else: other processes go on.
+///
+/// What a delivery costs, in commands: 1 to send, 1 to receive a whole batch, 1 to settle. A receiver that finds
+/// nothing and waits makes 1 more, which blocks on a connection of its own until something comes, or its wait is
+/// over; only if a message comes back by itself meanwhile, or within 20 s, does it look again.
+///
+/// The server has to be Redis 6.2 or later, or one that does the same. All keys of the mailbox `orders` begin with
+/// `{orders}:`, so that a cluster keeps them together; the [`Link`] goes to the server that has them. A message
+/// survives whatever the server survives: `appendonly yes` with `appendfsync always` for those that must not be lost.
+#[derive(Clone)]
+pub struct RedisMailbox {
+    desk: Arc<Desk>,
+}
+
+/// What the handles of a mailbox share.
+struct Desk {
+    link: Link,
+    address: Address,
+    keys: Arc<Keys>,
+    limits: Limits,
+    /// The limits, as the server has them.
+    limits_text: String,
+    /// What its commands are called while they are in flight.
+    origin: Origin,
+    /// Fired when it is closed.
+    closing: Trigger,
+    /// See [`releases`].
+    release: Unclaimed,
+    /// See [`passes`].
+    pass: Unclaimed,
+}
+
+impl RedisMailbox {
+    /// Opens the mailbox of that name; made if there is none, with the default [`Limits`].
+    ///
+    /// # Errors
+    /// As [`open_with`](RedisMailbox::open_with).
+    #[track_caller]
+    pub fn open(link: &Link, name: impl Into<Address>) -> Boxed<'static, Result<Self, BackendError>> {
+        Self::open_with(link, name, Limits::default())
+    }
+
+    /// The same; if it has to be made, then with these limits. One that is there keeps those that it has.
+    ///
+    /// # Errors
+    /// If the server is not there, or the keys of the mailbox hold something else; and if the name is empty or begins
+    /// with a brace, because a cluster could not keep its keys together.
+    #[track_caller]
+    pub fn open_with(
+        link: &Link,
+        name: impl Into<Address>,
+        limits: Limits,
+    ) -> Boxed<'static, Result<Self, BackendError>> {
+        Box::pin(Self::open_at(link.clone(), name.into(), limits, Origin::here()))
+    }
+
+    async fn open_at(
+        link: Link,
+        address: Address,
+        wanted: Limits,
+        origin: Origin,
+    ) -> Result<Self, BackendError> {
+        let origin = origin.named(format!("mailbox {address}"));
+        let keys = Arc::new(Keys::new(&address)?);
+        let text = format!("{}:{}", wanted.capacity, wanted.body);
+        let held = match link.run(keys.call(&SCRIPTS.open).arg(&text).known_as(&origin)).await {
+            Ok(held) => held.bytes().unwrap_or_default(),
+            Err(error) => return Err(keys.explain(&link, error).await),
+        };
+        let limits_text = String::from_utf8_lossy(&held).into_owned();
+        let numbers = limits_text.split_once(':').map(|(capacity, body)| (capacity.parse(), body.parse()));
+        let Some((Ok(capacity), Ok(body))) = numbers else { return Err(nonsense("opening")) };
+        let (release, pass) = (releases(keys.clone()), passes(keys.clone()));
+        let limits = Limits { capacity, body };
+        let closing = Trigger::new();
+        Ok(Self {
+            desk: Arc::new(Desk { link, address, keys, limits, limits_text, origin, closing, release, pass }),
+        })
+    }
+
+    /// Where replies to it are sent.
+    #[must_use]
+    pub fn address(&self) -> &Address {
+        &self.desk.address
+    }
+
+    /// What it takes.
+    #[must_use]
+    pub fn limits(&self) -> Limits {
+        self.desk.limits
+    }
+}
+
+impl Desk {
+    async fn run(&self, keys: &Keys, call: Call) -> Result<Value, BackendError> {
+        match self.link.run(call.known_as(&self.origin)).await {
+            Ok(value) => Ok(value),
+            Err(error) => Err(keys.explain(&self.link, error).await),
+        }
+    }
+
+    async fn number(&self, what: &str, call: Call) -> Result<u64, BackendError> {
+        let number = self.run(&self.keys, call).await?.int();
+        number.and_then(|number| u64::try_from(number).ok()).ok_or_else(|| nonsense(what))
+    }
+
+    async fn send(&self, message: &Message) -> Result<MessageId, NotSent> {
+        if self.closing.is_triggered() {
+            return Err(NotSent::Closed);
+        }
+        let (size, limit) = (message.body.len(), self.limits.body);
+        if size > limit {
+            return Err(NotSent::TooLarge { size, limit });
+        }
+        let call = self.keys.call(&SCRIPTS.send).int(self.limits.capacity as u64);
+        match self.put(&self.keys, call, message).await? {
+            Put::At(id) => Ok(id),
+            Put::Refused(why) => Err(why),
+            Put::Nowhere => Err(NotSent::Backend(nonsense("sending"))),
+        }
+    }
+
+    async fn put(&self, keys: &Keys, call: Call, message: &Message) -> Result<Put, NotSent> {
+        let call = call.int(micros(message.delay)).int(horizon());
+        let call = call.arg(pack(message.reply_to.as_ref())).arg(&message.body);
+        let answer = self.run(keys, call).await.map_err(NotSent::Backend)?;
+        if let Some(id) = answer.int() {
+            return Ok(Put::At(MessageId(id.cast_unsigned())));
+        }
+        let parts = answer.array().unwrap_or_default();
+        let [Value::Bytes(why), Value::Int(limit)] = &parts[..] else {
+            return Err(NotSent::Backend(nonsense("sending")));
+        };
+        let limit = usize::try_from(*limit).unwrap_or_default();
+        match &why[..] {
+            b"full" => Ok(Put::Refused(NotSent::Full { capacity: limit })),
+            b"large" => Ok(Put::Refused(NotSent::TooLarge { size: message.body.len(), limit })),
+            _ => Ok(Put::Nowhere),
+        }
+    }
+
+    async fn reply(&self, address: Address, body: Bytes) -> Result<(), ReplyError> {
+        let message = Message::new(body);
+        let Ok(keys) = Keys::new(&address) else { return Err(ReplyError::Unknown(address)) };
+        // By the limits of that mailbox, which only the server knows.
+        let why = match self.put(&keys, keys.call(&SCRIPTS.send).arg(""), &message).await {
+            Ok(Put::At(_)) => return Ok(()),
+            Ok(Put::Nowhere) => return Err(ReplyError::Unknown(address)),
+            Ok(Put::Refused(why)) | Err(why) => why,
+        };
+        Err(ReplyError::Refused(SendError { message, why }))
+    }
+
+    async fn settled(&self, call: Call) -> Result<(), SettleError> {
+        match self.number("settling", call).await {
+            Ok(0) => Err(SettleError::ReceiptExpired),
+            Ok(_) => Ok(()),
+            Err(error) => Err(SettleError::Backend(error)),
+        }
+    }
+
+    async fn counts(&self) -> Result<Counts, BackendError> {
+        let counts = self.run(&self.keys, self.keys.call(&SCRIPTS.counts)).await?.array().unwrap_or_default();
+        let counts: Vec<_> = counts.iter().filter_map(|count| u64::try_from(count.int()?).ok()).collect();
+        let [pending, delayed, invisible] = counts[..] else { return Err(nonsense("counting")) };
+        Ok(Counts::new(pending, delayed, invisible))
+    }
+}
+
+/// What became of a message.
+enum Put {
+    At(MessageId),
+    Refused(NotSent),
+    /// There is no such mailbox.
+    Nowhere,
+}
+
+impl Mailbox for RedisMailbox {
+    fn send(&self, message: Message) -> Boxed<'_, Result<MessageId, SendError>> {
+        Box::pin(async move { self.desk.send(&message).await.map_err(|why| SendError { message, why }) })
+    }
+
+    fn receive(&self, pull: Pull) -> Boxed<'_, Result<Vec<Delivery>, ReceiveError>> {
+        Box::pin(self.desk.receive(pull))
+    }
+
+    fn settle(&self, receipt: Receipt, how: Settlement) -> Boxed<'_, Result<(), SettleError>> {
+        Box::pin(self.desk.settled(self.desk.keys.settle([receipt], how)))
+    }
+
+    fn checkpoint(&self, receipt: Receipt, progress: Bytes) -> Boxed<'_, Result<(), SettleError>> {
+        let call = with_receipt(self.desk.keys.call(&SCRIPTS.checkpoint), receipt);
+        Box::pin(self.desk.settled(call.arg(progress)))
+    }
+
+    fn reply(&self, address: Address, body: Bytes) -> Boxed<'_, Result<(), ReplyError>> {
+        Box::pin(self.desk.reply(address, body))
+    }
+
+    fn purge(&self) -> Boxed<'_, Result<u64, BackendError>> {
+        Box::pin(self.desk.number("purging", self.desk.keys.call(&SCRIPTS.purge)))
+    }
+
+    fn counts(&self) -> Boxed<'_, Result<Counts, BackendError>> {
+        Box::pin(self.desk.counts())
+    }
+
+    fn close(&self) -> bool {
+        self.desk.closing.fire(Reason::requested("the mailbox is closed"))
+    }
+
+    fn is_closed(&self) -> bool {
+        self.desk.closing.is_triggered()
+    }
+}
+
+impl fmt::Debug for RedisMailbox {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RedisMailbox")
+            .field("address", &self.desk.address)
+            .field("link", &self.desk.link)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,169 @@
+//! One message: handled, and settled.
+
+use std::{
+    future::{Future, poll_fn},
+    pin::pin,
+    sync::{Arc, atomic::AtomicU64},
+    task::Poll,
+    time::Instant,
+};
+
+use ebbtide_lifecycle::{
+    Outcome, OwnedPermit,
+    blame::{Activity, Seat},
+    contain,
+    time::Timer,
+};
+
+use super::{Event, Failure, HandlerResult, Job, Shared, lease};
+use crate::{
+    envelope::{DeadLetter, Reply},
+    error::SettleError,
+    message::{Delivery, Message, Settlement},
+    span::Span,
+};
+
+/// A message in hand.
+pub(super) struct Held {
+    pub(super) delivery: Delivery,
+    /// There while it is in flight.
+    pub(super) permit: OwnedPermit,
+    /// When others may get it.
+    pub(super) until: Instant,
+}
+
+/// Handles a message and settles it.
+pub(super) async fn attempt<T>(shared: &Shared<T>, held: Held)
+where
+    T: Timer + Clone + Send + Sync + 'static,
+    T::Sleep: Send,
+{
+    let Held { delivery, permit, .. } = held;
+    let seat = Sitting::new(shared, &delivery);
+    let outcome = match handle(shared, &delivery).await {
+        Ok(reply) => done(shared, &delivery, reply).await,
+        Err(failure) => failed(shared, &delivery, &failure).await,
+    };
+    // The seat first: an idle worker has no stragglers.
+    drop(seat);
+    permit.settle(outcome);
+}
+
+/// Runs the handler, and keeps the message out of sight meanwhile.
+async fn handle<T>(shared: &Shared<T>, delivery: &Delivery) -> Result<Option<bytes::Bytes>, Failure>
+where
+    T: Timer + Clone + Send + Sync + 'static,
+    T::Sleep: Send,
+{
+    let settings = &shared.settings;
+    let beats = Arc::new(AtomicU64::new(0));
+    let job = Job {
+        delivery: delivery.clone(),
+        mailbox: shared.mailbox.clone(),
+        stopping: shared.stop.token(),
+        beats: beats.clone(),
+    };
+    let mut handler = contain(|| (settings.handler)(job)).map_err(Failure::Panicked)?;
+    let lease = (delivery.receipt, settings.pull.lease());
+    let mut kept = pin!(lease::keep(settings.leases, &beats, &*shared.mailbox, lease, &shared.timer));
+    let mut is_kept = true;
+    let ended: Result<HandlerResult, _> = poll_fn(|cx| {
+        match contain(|| handler.as_mut().poll(cx)) {
+            Ok(Poll::Pending) => {}
+            Ok(Poll::Ready(result)) => return Poll::Ready(Ok(result)),
+            Err(panicked) => return Poll::Ready(Err(panicked)),
+        }
+        // Once it is lost the handler goes on all the same: nobody but itself knows how to stop it.
+        is_kept = is_kept && kept.as_mut().poll(cx).is_pending();
+        Poll::Pending
+    })
+    .await;
+    // What it held may panic when it is dropped, too.
+    let dropped = contain(|| drop(handler));
+    match (ended, dropped) {
+        (Err(panicked), _) | (Ok(Ok(_)), Err(panicked)) => Err(Failure::Panicked(panicked)),
+        (Ok(Err(error)), _) => Err(Failure::Error(error)),
+        (Ok(Ok(reply)), Ok(())) => Ok(reply),
+    }
+}
+
+async fn done<T>(shared: &Shared<T>, delivery: &Delivery, reply: Option<bytes::Bytes>) -> Outcome {
+    // Before it is acknowledged: should the process end in between, it is answered twice, and not never.
+    answer(shared, delivery, || Reply::Done(reply.unwrap_or_default())).await;
+    settle(shared, delivery, Settlement::Ack).await.map_or(Outcome::Failed, |()| Outcome::Completed)
+}
+
+async fn failed<T>(shared: &Shared<T>, delivery: &Delivery, failure: &Failure) -> Outcome {
+    let attempts = delivery.delivery_count;
+    let retry = contain(|| shared.settings.retry.after(attempts, failure)).unwrap_or(None);
+    let told = retry.map(Span::duration);
+    shared.tell(&Event::Failed { id: delivery.id(), attempts, failure, retry: told });
+    let how = match (retry, &shared.dead_letters) {
+        (Some(delay), _) => Settlement::Nack(delay),
+        (None, None) => Settlement::Ack,
+        (None, Some(dead_letters)) => {
+            let letter = DeadLetter::new(delivery.body.clone(), failure.to_string().into(), attempts);
+            match dead_letters.send(Message::new(letter.encode())).await {
+                Ok(_) => Settlement::Ack,
+                Err(error) => {
+                    shared.tell(&Event::NotBuried { id: delivery.id(), error: &error });
+                    // Neither lost nor tried in a hurry.
+                    Settlement::Nack(shared.settings.pull.lease())
+                }
+            }
+        }
+    };
+    if how == Settlement::Ack {
+        answer(shared, delivery, || Reply::Failed(failure.to_string().into())).await;
+    }
+    // What it is settled as does not change that it failed.
+    let _ = settle(shared, delivery, how).await;
+    Outcome::Failed
+}
+
+async fn answer<T>(shared: &Shared<T>, delivery: &Delivery, reply: impl FnOnce() -> Reply) {
+    let Some(address) = delivery.reply_to.clone() else { return };
+    if let Err(error) = shared.mailbox.reply(address, reply().encode()).await {
+        shared.tell(&Event::NotReplied { id: delivery.id(), error: &error });
+    }
+}
+
+async fn settle<T>(shared: &Shared<T>, delivery: &Delivery, how: Settlement) -> Result<(), SettleError> {
+    let settled = shared.mailbox.settle(delivery.receipt, how).await;
+    if let Err(error) = &settled {
+        shared.tell(&Event::NotSettled { id: delivery.id(), error });
+    }
+    settled
+}
+
+/// Gives a message back that was not begun.
+pub(super) async fn release<T>(shared: &Shared<T>, held: Held) {
+    match shared.mailbox.settle(held.delivery.receipt, Settlement::Release).await {
+        // One that has expired is back already.
+        Ok(()) | Err(SettleError::ReceiptExpired) => {}
+        Err(error) => shared.tell(&Event::NotSettled { id: held.delivery.id(), error: &error }),
+    }
+    held.permit.settle(Outcome::HandedBack);
+}
+
+/// A place in the worker's roster, for as long as a message is under way.
+struct Sitting<'a, T> {
+    shared: &'a Shared<T>,
+    seat: Option<Seat>,
+}
+
+impl<'a, T: Timer> Sitting<'a, T> {
+    fn new(shared: &'a Shared<T>, delivery: &Delivery) -> Self {
+        let origin = shared.settings.origin.clone().named(format!("message {}", delivery.id()));
+        let since = shared.roster.moment(shared.timer.now());
+        Self { shared, seat: Some(shared.roster.take(&origin, Activity::Running, since)) }
+    }
+}
+
+impl<T> Drop for Sitting<'_, T> {
+    fn drop(&mut self) {
+        if let Some(seat) = self.seat.take() {
+            self.shared.roster.leave(seat);
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! What goes wrong.
+
+use std::{net::TcpListener, thread};
+
+use ebbtide_mailbox::{Mailbox, Message, NotSent, ReceiveError, RedisMailbox, Settlement};
+use ebbtide_redis::Command;
+
+use crate::{Site, bodies, connect, finish, one, receive, waiting};
+
+#[test]
+fn a_server_that_is_down_at_the_start_is_an_error_that_says_where() {
+    let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let (link, _events) = connect(nobody);
+    let said = finish(RedisMailbox::open(&link, "orders")).unwrap_err().to_string();
+    assert!(said.starts_with(&format!("EVALSHA at {nobody}: not sent, no connection")), "{said}");
+}
+
+#[test]
+fn a_server_that_dies_in_mid_receive_is_an_error_and_what_was_sent_is_there_when_it_is_back() {
+    let mut site = Site::new();
+    let mailbox = site.open("orders");
+    let received = thread::scope(|scope| {
+        let waits = scope.spawn(|| finish(mailbox.receive(waiting(200))));
+        site.until_waiting(1);
+        site.server.kill();
+        waits.join().unwrap()
+    });
+    let said = received.unwrap_err().to_string();
+    assert!(said.contains("BLPOP at") && said.contains("the connection broke"), "{said}");
+    site.server.restart();
+    while finish(mailbox.send(Message::new("a"))).is_err() {}
+    assert_eq!(bodies(&receive(&mailbox, one())), ["a"]);
+}
+
+#[test]
+fn messages_and_leases_outlive_a_server_that_is_killed() {
+    let mut site = Site::new();
+    let mailbox = site.open("orders");
+    for body in ["acked", "leased", "pending"] {
+        finish(mailbox.send(Message::new(body))).unwrap();
+    }
+    let received = receive(&mailbox, one().max(2).unwrap());
+    finish(mailbox.settle(received[0].receipt, Settlement::Ack)).unwrap();
+    site.server.restart();
+    let pending = loop {
+        if let Ok(received) = finish(mailbox.receive(one())) {
+            break received;
+        }
+    };
+    assert_eq!(bodies(&pending), ["pending"]);
+    finish(mailbox.settle(received[1].receipt, Settlement::Release)).unwrap();
+    assert_eq!(bodies(&receive(&mailbox, one())), ["leased"]);
+    assert!(finish(mailbox.settle(received[0].receipt, Settlement::Ack)).is_err());
+}
+
+#[test]
+fn a_send_that_fails_hands_the_message_back() {
+    let mut site = Site::new();
+    let mailbox = site.open("orders");
+    site.server.kill();
+    let error = finish(mailbox.send(Message::new("a"))).unwrap_err();
+    assert!(matches!(error.why, NotSent::Backend(_)), "{error}");
+    assert_eq!(error.message, Message::new("a"));
+    assert!(finish(mailbox.counts()).is_err() && finish(mailbox.purge()).is_err());
+}
+
+#[test]
+fn a_key_of_another_type_is_named_and_nothing_is_lost() {
+    for (part, kind) in
+        [("pending", "list"), ("leased", "zset"), ("bodies", "hash"), ("saved", "hash"), ("delayed", "zset")]
+    {
+        let site = Site::new();
+        let mailbox = site.open("orders");
+        finish(mailbox.send(Message::new("a"))).unwrap();
+        let key = format!("{{orders}}:{part}");
+        let (aside, before) = (format!("{{orders}}:aside:{part}"), Command::new("RENAME").arg(&key));
+        let moved = finish(site.link.ask(before.arg(&aside))).is_ok();
+        site.ask(Command::new("SET").arg(&key).arg("something else"));
+        let error = finish(mailbox.receive(one())).unwrap_err();
+        assert!(matches!(error, ReceiveError::Backend(_)));
+        let said = error.to_string();
+        assert!(
+            said.contains(&format!("the key {key} holds a string, where a mailbox has a {kind}")),
+            "{said}"
+        );
+        site.ask(Command::new("DEL").arg(&key));
+        if moved {
+            site.ask(Command::new("RENAME").arg(&aside).arg(&key));
+        }
+        assert_eq!(bodies(&receive(&mailbox, one())), ["a"], "{part}");
+    }
+}
+
+#[test]
+fn a_bell_of_another_type_harms_nobody() {
+    let site = Site::new();
+    let mailbox = site.open("orders");
+    site.ask(Command::new("DEL").arg("{orders}:bell"));
+    thread::scope(|scope| {
+        let waits = scope.spawn(|| finish(mailbox.receive(waiting(2))));
+        site.until_waiting(1);
+        site.ask(Command::new("SET").arg("{orders}:bell").arg("x"));
+        assert!(waits.join().unwrap().unwrap().is_empty(), "whoever waits goes on");
+    });
+    finish(mailbox.send(Message::new("a"))).unwrap();
+    assert_eq!(bodies(&receive(&mailbox, one())), ["a"], "and so does the rest");
+}
+
+#[test]
+fn a_name_that_a_cluster_could_not_keep_together_is_refused() {
+    let site = Site::new();
+    for name in ["", "}x"] {
+        let said = finish(RedisMailbox::open(&site.link, name)).unwrap_err().to_string();
+        assert!(said.starts_with("a mailbox cannot be called"), "{said}");
+    }
+    site.open("a {b} c");
+}

@@ -1,0 +1,150 @@
+//! What is asked of the server.
+
+use std::{fmt, panic::Location};
+
+use bytes::{BufMut, Bytes, BytesMut};
+use ebbtide_lifecycle::blame::Origin;
+
+/// A command with its arguments, as it goes over the wire.
+///
+/// ```
+/// use ebbtide_redis::Command;
+///
+/// let command = Command::new("SET").arg("colour").arg("blue").arg("PX").int(1500);
+/// assert_eq!(command.to_string(), "SET with 4 arguments");
+/// ```
+#[derive(Clone)]
+pub struct Command {
+    name: &'static str,
+    origin: Origin,
+    args: usize,
+    /// The arguments, the name included, without the count before them.
+    packed: BytesMut,
+}
+
+impl Command {
+    /// The command of that name, known by the caller's location to whoever asks who is in flight.
+    #[must_use]
+    #[track_caller]
+    pub fn new(name: &'static str) -> Self {
+        let origin = Origin::from(Location::caller());
+        Self { name, origin, args: 0, packed: BytesMut::with_capacity(64) }.arg(name)
+    }
+
+    /// The same, with one more argument.
+    #[must_use]
+    pub fn arg(mut self, arg: impl AsRef<[u8]>) -> Self {
+        let arg = arg.as_ref();
+        self.packed.reserve(arg.len() + 32);
+        self.packed.put_u8(b'$');
+        put_number(&mut self.packed, arg.len() as u64);
+        self.packed.put_slice(b"\r\n");
+        self.packed.put_slice(arg);
+        self.packed.put_slice(b"\r\n");
+        self.args += 1;
+        self
+    }
+
+    /// The same, with a number as one more argument.
+    #[must_use]
+    pub fn int(self, number: u64) -> Self {
+        let mut digits = BytesMut::with_capacity(20);
+        put_number(&mut digits, number);
+        self.arg(digits)
+    }
+
+    /// The same, known by `origin` to whoever asks who is in flight.
+    #[must_use]
+    pub fn known_as(mut self, origin: &Origin) -> Self {
+        self.origin.clone_from(origin);
+        self
+    }
+
+    /// What it is called.
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// The same, not to be changed any more.
+    pub(crate) fn freeze(self) -> Frozen {
+        Frozen { name: self.name, origin: self.origin, args: self.args, packed: self.packed.freeze() }
+    }
+
+    pub(crate) fn packed_len(&self) -> usize {
+        self.packed.len()
+    }
+
+    /// The same, with `count` more arguments that are packed already.
+    pub(crate) fn packed_args(mut self, count: usize, packed: &[u8]) -> Self {
+        self.packed.put_slice(packed);
+        self.args += count;
+        self
+    }
+
+    /// All of it, on the wire.
+    #[must_use]
+    pub fn pack(&self) -> Bytes {
+        let mut out = BytesMut::new();
+        self.clone().freeze().write_to(&mut out);
+        out.freeze()
+    }
+}
+
+/// A command that is complete. A clone costs little.
+#[derive(Clone, Debug)]
+pub(crate) struct Frozen {
+    pub(crate) name: &'static str,
+    pub(crate) origin: Origin,
+    pub(crate) args: usize,
+    pub(crate) packed: Bytes,
+}
+
+impl Frozen {
+    pub(crate) fn write_to(&self, out: &mut BytesMut) {
+        out.reserve(self.packed.len() + 24);
+        out.put_u8(b'*');
+        put_number(out, self.args as u64);
+        out.put_slice(b"\r\n");
+        out.put_slice(&self.packed);
+    }
+}
+
+fn put_number(out: &mut BytesMut, mut number: u64) {
+    let mut digits = [0; 20];
+    let mut first = digits.len();
+    loop {
+        first -= 1;
+        digits[first] = b'0' + (number % 10) as u8;
+        number /= 10;
+        if number == 0 {
+            break;
+        }
+    }
+    out.put_slice(&digits[first..]);
+}
+
+/// Without the arguments: they may be large, or secret.
+impl fmt::Display for Command {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} with {} arguments", self.name, self.args - 1)
+    }
+}
+
+impl fmt::Debug for Command {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Command").field("name", &self.name).field("args", &self.args).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_is_an_array_of_its_name_and_arguments() {
+        let command = Command::new("SET").arg(b"\r\n").int(0).int(u64::MAX).arg("");
+        let wire = "*5\r\n$3\r\nSET\r\n$2\r\n\r\n\r\n$1\r\n0\r\n$20\r\n18446744073709551615\r\n$0\r\n\r\n";
+        assert_eq!(command.pack(), wire.as_bytes());
+    }
+}

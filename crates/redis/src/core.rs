@@ -1,0 +1,194 @@
+//! What all handles of a link, its answers and its drivers share.
+
+use std::{
+    future::Future,
+    io,
+    pin::Pin,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use ebbtide_lifecycle::{Admission, Gate, Intake, Outcome, OwnedPermit, time::Clock};
+
+use crate::{
+    answer::{Answer, Debt, Slot, Unclaimed},
+    command::{Command, Frozen},
+    driver::drive,
+    error::{Error, Why},
+    lane::{Interrupt, Lane, Orders, Request},
+    settings::Settings,
+    timer::{LinkTimer, later},
+    value::Value,
+    wire::Stream,
+};
+
+/// What is run on an executor for a link: one for its commands, and one for each that blocks at the same time.
+pub type Driver = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// A connection, when it is there.
+pub(crate) type Connecting = Pin<Box<dyn Future<Output = io::Result<Pin<Box<dyn Stream>>>> + Send>>;
+
+pub(crate) struct Core {
+    pub(crate) address: Arc<str>,
+    pub(crate) settings: Settings,
+    pub(crate) timer: LinkTimer,
+    pub(crate) connect: Box<dyn Fn() -> Connecting + Send + Sync>,
+    pub(crate) spawn: Box<dyn Fn(Driver) + Send + Sync>,
+    pub(crate) intake: Intake<LinkTimer>,
+    /// Those that block.
+    pub(crate) waits: Gate,
+    /// The connection of all that do not block.
+    pub(crate) main: Arc<Lane>,
+    pub(crate) lanes: Mutex<Lanes>,
+    /// Whether a stop has cut something off.
+    pub(crate) cut_off: AtomicBool,
+}
+
+/// The connections of a link.
+#[derive(Default)]
+pub(crate) struct Lanes {
+    pub(crate) all: Vec<Arc<Lane>>,
+    /// Those for commands that block and have none.
+    pub(crate) free: Vec<Arc<Lane>>,
+}
+
+/// What is asked, and on which terms.
+pub(crate) struct Question {
+    pub(crate) command: Frozen,
+    pub(crate) unclaimed: Option<Unclaimed>,
+    /// How long the server may block, if it does.
+    pub(crate) wait: Option<Duration>,
+}
+
+impl Core {
+    pub(crate) fn ask(self: &Arc<Self>, question: Question) -> Answer {
+        let Question { command, unclaimed, wait } = question;
+        let what = command.name;
+        let refused = |why| Answer::failed(self.clone(), Error::new(what, &self.address, Why::Refused(why)));
+        let seat = match wait.map(|_| self.waits.enter_owned()).transpose() {
+            Ok(seat) => seat,
+            Err(why) => return refused(why),
+        };
+        let admission = match self.intake.admit_as(&command.origin) {
+            Ok(admission) => admission,
+            Err(why) => return refused(why),
+        };
+        let slot = Arc::new(Slot::default());
+        let debt = Debt { slot: Some(slot.clone()), unclaimed, admission };
+        let request = self.request(command, debt, wait.unwrap_or_default(), seat);
+        if wait.is_none() {
+            self.put(&self.main, request);
+            return Answer::new(slot, self.clone(), None);
+        }
+        let lane = self.free_lane();
+        self.put(&lane, request);
+        Answer::new(slot, self.clone(), Some(lane))
+    }
+
+    pub(crate) fn tell(&self, command: Frozen) -> Result<(), Error> {
+        let refused = |why| Error::new(command.name, &self.address, Why::Refused(why));
+        let admission = self.intake.admit_as(&command.origin).map_err(refused)?;
+        let debt = Debt { slot: None, unclaimed: None, admission };
+        self.put(&self.main, self.request(command, debt, Duration::ZERO, None));
+        Ok(())
+    }
+
+    fn request(&self, command: Frozen, debt: Debt, wait: Duration, seat: Option<OwnedPermit>) -> Request {
+        let Settings { patience, timeout, .. } = self.settings;
+        let by = later(self.timer.now(), patience);
+        let patience = wait.saturating_add(timeout);
+        Request { what: command.name, command: Some(command), debt, seat, by, patience }
+    }
+
+    fn put(&self, lane: &Lane, request: Request) {
+        if let Some((request, orders)) = lane.put(request) {
+            self.fail(request, if orders == Orders::Orphaned { Why::Undriven } else { Why::Stopped });
+        }
+    }
+
+    /// Sends `command` as the rest of what was admitted: also while the link stops. Nobody waits for its answer.
+    pub(crate) fn follow(&self, command: Command, admission: Admission<LinkTimer>) {
+        let debt = Debt { slot: None, unclaimed: None, admission };
+        self.put(&self.main, self.request(command.freeze(), debt, Duration::ZERO, None));
+    }
+
+    /// Nobody waits any more for the answer to a command that blocks.
+    pub(crate) fn interrupt(&self, lane: &Arc<Lane>, slot: &Arc<Slot>) {
+        match lane.interrupt(slot) {
+            Interrupt::Nothing => {}
+            Interrupt::Unsent(request) => {
+                self.withdraw(request);
+                self.set_free(lane);
+            }
+            Interrupt::Unblock { client, admission } => {
+                self.follow(Command::new("CLIENT").arg("UNBLOCK").int(client), admission);
+            }
+        }
+    }
+
+    fn free_lane(self: &Arc<Self>) -> Arc<Lane> {
+        let mut lanes = self.lanes();
+        if let Some(lane) = lanes.free.pop() {
+            return lane;
+        }
+        let lane = Arc::new(Lane::new(true));
+        lanes.all.push(lane.clone());
+        let seed = lanes.all.len() as u64;
+        drop(lanes);
+        (self.spawn)(Box::pin(drive(self.clone(), lane.clone(), seed)));
+        lane
+    }
+
+    /// A connection has nothing to do any more.
+    pub(crate) fn set_free(&self, lane: &Arc<Lane>) {
+        if lane.blocks {
+            self.lanes().free.push(lane.clone());
+        }
+    }
+
+    pub(crate) fn lanes(&self) -> MutexGuard<'_, Lanes> {
+        // Nothing that can panic runs under the lock.
+        self.lanes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn order(&self, orders: Orders) {
+        let all = self.lanes().all.clone();
+        for lane in all {
+            lane.order(orders);
+        }
+    }
+
+    /// Ends everything that is still there.
+    pub(crate) fn cut(&self) {
+        let all = self.lanes().all.clone();
+        for request in all.into_iter().flat_map(|lane| lane.cut(Orders::End)) {
+            self.cut_off.store(true, Ordering::Release);
+            self.fail(request, Why::Stopped);
+        }
+    }
+
+    pub(crate) fn answer(&self, request: Request, value: Value) {
+        match value {
+            Value::Refusal(error) => self.fail(request, Why::Server(error)),
+            value => request.free().pay(self, Ok(value), Outcome::Completed),
+        }
+    }
+
+    pub(crate) fn fail(&self, request: Request, why: Why) {
+        let outcome = match &why {
+            Why::Unreachable { .. } => Outcome::HandedBack,
+            Why::Stopped | Why::Undriven => Outcome::Cancelled,
+            _ => Outcome::Failed,
+        };
+        let error = Error::new(request.what, &self.address, why);
+        request.free().pay(self, Err(error), outcome);
+    }
+
+    /// Nobody wanted it any more before it was sent.
+    pub(crate) fn withdraw(&self, request: Request) {
+        self.fail(request, Why::Stopped);
+    }
+}

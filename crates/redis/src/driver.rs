@@ -1,0 +1,226 @@
+//! What runs on the executor: connects, sends, answers, and connects again.
+//!
+//! ```text
+//!   idle ──a command──► connecting ──► talking ──connection lost──┐
+//!     ▲                     │ ▲                                   │
+//!     │                     ▼ └───────── backing off ◄────────────┤
+//!     └──────nothing to send──────────────────────────────────────┘
+//! ```
+
+use std::{
+    future::{Future, poll_fn},
+    io,
+    pin::pin,
+    sync::Arc,
+    task::{Context, Poll},
+    time::Instant,
+};
+
+use ebbtide_lifecycle::time::{Clock, Timer};
+
+use crate::{
+    backoff::Backoff,
+    command::Command,
+    core::Core,
+    error::Why,
+    lane::{Lane, Orders, Request},
+    timer::{Snooze, later},
+    value::Value,
+    wire::Wire,
+};
+
+/// How often a connection is looked at before others on the executor get their turn.
+const ROUNDS_MAX: usize = 16;
+
+/// Drives one connection of a link, until the link ends.
+pub(crate) fn drive(core: Arc<Core>, lane: Arc<Lane>, seed: u64) -> impl Future<Output = ()> + Send {
+    // Made before the first poll, which may never come.
+    let driving = Driving { core, lane };
+    async move { driving.run(seed).await }
+}
+
+/// Gives everybody his answer when the driver ends, or is dropped by its executor.
+struct Driving {
+    core: Arc<Core>,
+    lane: Arc<Lane>,
+}
+
+impl Driving {
+    async fn run(&self, seed: u64) {
+        let Self { core, lane } = self;
+        let mut backoff = Backoff::new(core.settings.backoff, core.settings.backoff_max, seed);
+        loop {
+            let wanted =
+                poll_fn(|_| if lane.look().first.is_some() { Poll::Ready(()) } else { Poll::Pending });
+            let Some(()) = self.attend(wanted).await else { return };
+            match self.attend(connect(core, lane)).await {
+                None => return,
+                Some(Err(error)) => lane.set_trouble(Some(error.to_string().into())),
+                Some(Ok(mut wire)) => {
+                    lane.set_trouble(None);
+                    let mut talk =
+                        Talk { driving: self, wire: &mut wire, backoff: &mut backoff, got: Vec::new() };
+                    let Some(why) = talk.run().await else { return };
+                    if let Why::Lost(trouble) = &why {
+                        lane.set_trouble(Some(trouble.clone()));
+                    }
+                    for request in lane.lose() {
+                        self.fail(request, why.clone());
+                    }
+                }
+            }
+            let pause = core.timer.sleep_until(later(core.timer.now(), backoff.pause()));
+            let Some(()) = self.attend(pause).await else { return };
+        }
+    }
+
+    /// Goes on with `future` while those are told who have waited for too long. Nothing when the link ends.
+    async fn attend<F: Future>(&self, future: F) -> Option<F::Output> {
+        let mut future = pin!(future);
+        let mut snooze = Snooze::default();
+        poll_fn(|cx| {
+            self.lane.listen(cx.waker());
+            loop {
+                let look = self.lane.look();
+                if look.ended {
+                    return Poll::Ready(None);
+                }
+                if let Poll::Ready(value) = future.as_mut().poll(cx) {
+                    return Poll::Ready(Some(value));
+                }
+                if snooze.poll(&self.core.timer, look.first, cx).is_pending() {
+                    return Poll::Pending;
+                }
+                self.tell_overdue(self.core.timer.now());
+            }
+        })
+        .await
+    }
+
+    fn tell_overdue(&self, now: Instant) {
+        let (overdue, trouble) = self.lane.take_overdue(now);
+        for request in overdue {
+            let patience = self.core.settings.patience;
+            self.fail(request, Why::Unreachable { patience, trouble: trouble.clone() });
+        }
+    }
+
+    fn fail(&self, request: Request, why: Why) {
+        self.core.set_free(&self.lane);
+        self.core.fail(request, why);
+    }
+}
+
+impl Drop for Driving {
+    fn drop(&mut self) {
+        let why = if self.lane.look().ended { Why::Stopped } else { Why::Undriven };
+        for request in self.lane.cut(Orders::Orphaned) {
+            self.core.fail(request, why.clone());
+        }
+    }
+}
+
+async fn connect(core: &Core, lane: &Lane) -> io::Result<Wire> {
+    let patience = core.settings.timeout;
+    let greeted = async {
+        let mut wire = Wire::new((core.connect)().await?);
+        let mut greeting = core.settings.greeting.clone();
+        // Refused by a server that takes connections while it still loads what it had on its disk.
+        greeting.push(Command::new("PING"));
+        if lane.blocks {
+            greeting.push(Command::new("CLIENT").arg("ID"));
+        }
+        let answers = wire.greet(greeting).await?;
+        if lane.blocks
+            && let Some(client) = answers.last().and_then(Value::int)
+        {
+            lane.set_client(client.cast_unsigned());
+        }
+        Ok(wire)
+    };
+    let mut greeted = pin!(greeted);
+    let mut alarm = core.timer.sleep_until(later(core.timer.now(), patience));
+    poll_fn(|cx| {
+        if let Poll::Ready(wire) = greeted.as_mut().poll(cx) {
+            return Poll::Ready(wire);
+        }
+        let late = || io::Error::new(io::ErrorKind::TimedOut, format!("not connected within {patience:?}"));
+        alarm.as_mut().poll(cx).map(|()| Err(late()))
+    })
+    .await
+}
+
+/// A connection that is up.
+struct Talk<'a> {
+    driving: &'a Driving,
+    wire: &'a mut Wire,
+    backoff: &'a mut Backoff,
+    /// Answers and those who get them; kept for its memory.
+    got: Vec<Value>,
+}
+
+impl Talk<'_> {
+    /// Ends when the connection is lost, and says why; or, with nothing, when the link ends.
+    async fn run(&mut self) -> Option<Why> {
+        let mut snooze = Snooze::default();
+        let mut due = Vec::new();
+        poll_fn(|cx| {
+            let Driving { core, lane } = self.driving;
+            lane.listen(cx.waker());
+            for _ in 0..ROUNDS_MAX {
+                if lane.look().ended {
+                    return Poll::Ready(None);
+                }
+                match self.round(&mut due, cx) {
+                    Ok(true) => {}
+                    Err(error) => return Poll::Ready(Some(Why::Lost(error.to_string().into()))),
+                    Ok(false) => {
+                        let oldest = lane.oldest();
+                        if snooze.poll(&core.timer, oldest.map(|(by, _)| by), cx).is_pending() {
+                            return Poll::Pending;
+                        }
+                        return Poll::Ready(oldest.map(|(_, patience)| Why::Silent(patience)));
+                    }
+                }
+            }
+            cx.waker().wake_by_ref();
+            Poll::Pending
+        })
+        .await
+    }
+
+    /// Writes and reads what can be. Gives whether there may be more.
+    fn round(&mut self, due: &mut Vec<Request>, cx: &mut Context<'_>) -> io::Result<bool> {
+        let Driving { core, lane } = self.driving;
+        let (loaded, void) = lane.load(&mut self.wire.out, || core.timer.now());
+        for request in void {
+            core.set_free(lane);
+            core.withdraw(request);
+        }
+        if let Poll::Ready(written) = self.wire.poll_write(cx) {
+            written?;
+        }
+        let read = self.wire.poll_read(cx);
+        let more = loaded || read.is_ready();
+        let ended = match read {
+            Poll::Ready(Err(error)) => Some(error),
+            _ => None,
+        };
+        while let Some(value) = self.wire.answer()? {
+            self.got.push(value);
+        }
+        if !self.got.is_empty() {
+            self.backoff.reset();
+            lane.take_asked(self.got.len(), due);
+            let unasked = due.len() < self.got.len();
+            for (request, value) in due.drain(..).zip(self.got.drain(..)) {
+                core.set_free(lane);
+                core.answer(request, value);
+            }
+            if unasked {
+                return Err(io::Error::new(io::ErrorKind::InvalidData, "an answer that nobody asked for"));
+            }
+        }
+        ended.map_or(Ok(more), Err)
+    }
+}

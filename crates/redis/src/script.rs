@@ -1,0 +1,102 @@
+//! Scripts that the server runs as one step.
+
+use std::sync::Arc;
+
+use ebbtide_lifecycle::blame::Origin;
+
+use crate::{
+    command::{Command, Frozen},
+    sha1,
+};
+
+/// A script in Lua. The server is told its hash, and its text only when it does not know it.
+#[derive(Clone, Debug)]
+pub struct Script {
+    text: Arc<str>,
+    hash: Arc<str>,
+}
+
+/// A script with its keys and arguments.
+#[derive(Clone, Debug)]
+pub struct Call {
+    text: Arc<str>,
+    command: Command,
+    /// How many bytes of the command come before the number of keys.
+    head: usize,
+}
+
+/// How many arguments come before the number of keys: the name of the command, and the hash.
+const HEAD: usize = 2;
+
+impl Script {
+    /// The script of that text.
+    #[must_use]
+    pub fn new(text: impl Into<Arc<str>>) -> Self {
+        let text = text.into();
+        Self { hash: sha1::hex(text.as_bytes()).into(), text }
+    }
+
+    /// The script for these keys; arguments follow.
+    #[must_use]
+    #[track_caller]
+    pub fn call<K: AsRef<[u8]>>(
+        &self,
+        keys: impl IntoIterator<Item = K, IntoIter: ExactSizeIterator>,
+    ) -> Call {
+        let keys = keys.into_iter();
+        let command = Command::new("EVALSHA").arg(&*self.hash);
+        let head = command.packed_len();
+        let command = command.int(keys.len() as u64);
+        Call { text: self.text.clone(), command: keys.fold(command, Command::arg), head }
+    }
+}
+
+impl Call {
+    /// The same, with one more argument.
+    #[must_use]
+    pub fn arg(mut self, arg: impl AsRef<[u8]>) -> Self {
+        self.command = self.command.arg(arg);
+        self
+    }
+
+    /// The same, with a number as one more argument.
+    #[must_use]
+    pub fn int(mut self, number: u64) -> Self {
+        self.command = self.command.int(number);
+        self
+    }
+
+    /// The same, known by `origin` to whoever asks who is in flight.
+    #[must_use]
+    pub fn known_as(mut self, origin: &Origin) -> Self {
+        self.command = self.command.known_as(origin);
+        self
+    }
+
+    /// With the whole text: needs nothing of what the server knows.
+    #[must_use]
+    #[track_caller]
+    pub fn in_full(self) -> Command {
+        let Frozen { origin, args, packed, .. } = self.command.freeze();
+        Command::new("EVAL").arg(&*self.text).packed_args(args - HEAD, &packed[self.head..]).known_as(&origin)
+    }
+
+    /// With the hash, which the server may not know.
+    pub(crate) fn by_hash(&self) -> Command {
+        self.command.clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_is_the_same_by_hash_and_in_full_but_for_its_head() {
+        let call = Script::new("return 1").call(["k"]).arg("a").int(2);
+        let by_hash = Command::new("EVALSHA").arg("e0e1f9fabfc9d4800c877a703b823ac0578ff8db");
+        assert_eq!(call.by_hash().pack(), by_hash.int(1).arg("k").arg("a").int(2).pack());
+        let in_full = Command::new("EVAL").arg("return 1").int(1).arg("k").arg("a").int(2);
+        assert_eq!(call.in_full().pack(), in_full.pack());
+    }
+}

@@ -1,0 +1,99 @@
+//! A server of one's own, for tests: it can be killed and started again.
+
+use std::{
+    env, fs,
+    io::{BufRead, BufReader},
+    net::{Ipv4Addr, SocketAddr, TcpListener},
+    path::PathBuf,
+    process::{self, Child, Command, Stdio},
+    sync::atomic::{AtomicU64, Ordering},
+};
+
+/// A `redis-server` on a free port of the loopback, with a folder of its own. Dropping it kills it, and removes the
+/// folder.
+#[derive(Debug)]
+pub struct Server {
+    address: SocketAddr,
+    folder: PathBuf,
+    child: Option<Child>,
+}
+
+/// How often another port is tried when somebody else has taken the one that was free.
+const PORTS_MAX: usize = 8;
+
+impl Server {
+    /// Starts a server; it takes connections when this returns.
+    ///
+    /// # Panics
+    /// If there is no `redis-server` in the path, saying what to install, or if it does not start.
+    #[must_use]
+    pub fn start() -> Self {
+        static STARTED: AtomicU64 = AtomicU64::new(0);
+        let number = STARTED.fetch_add(1, Ordering::Relaxed);
+        let folder = env::temp_dir().join(format!("ebbtide-redis-{}-{number}", process::id()));
+        fs::create_dir_all(&folder).expect("a folder for the server");
+        for _ in 0..PORTS_MAX {
+            let mut server = Self { address: free_address(), folder: folder.clone(), child: None };
+            if server.run() {
+                return server;
+            }
+        }
+        panic!("redis-server does not start; run it by hand in {} to see why", folder.display());
+    }
+
+    /// Where it listens.
+    #[must_use]
+    pub const fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Kills it, as a machine that fails does.
+    pub fn kill(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            // One that has ended by itself is as dead.
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+
+    /// Starts it again after it was killed, at the same address, with what it had written to its disk.
+    ///
+    /// # Panics
+    /// If it does not start.
+    pub fn restart(&mut self) {
+        self.kill();
+        assert!(self.run(), "redis-server does not start again at {}", self.address);
+    }
+
+    /// Runs the server. Gives whether it takes connections.
+    fn run(&mut self) -> bool {
+        let port = self.address.port().to_string();
+        let mut command = Command::new("redis-server");
+        command.args(["--port", &port, "--bind", "127.0.0.1", "--save", "", "--appendonly", "yes"]);
+        command.args(["--appendfsync", "always"]).arg("--dir").arg(&self.folder);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut child = command.spawn().unwrap_or_else(|error| {
+            panic!("cannot run redis-server ({error}): install it, for example with `apt-get install -y redis-server`")
+        });
+        let said = BufReader::new(child.stdout.take().expect("it is piped")).lines();
+        let ready = said.map_while(Result::ok).any(|line| line.contains("Ready to accept connections"));
+        self.child = Some(child);
+        if !ready {
+            self.kill();
+        }
+        ready
+    }
+}
+
+fn free_address() -> SocketAddr {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port of the loopback");
+    listener.local_addr().expect("it is bound")
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.kill();
+        // What is left behind is in a folder for temporary files.
+        let _ = fs::remove_dir_all(&self.folder);
+    }
+}

@@ -1,0 +1,109 @@
+//! Bytes out and in, on one connection.
+
+use std::{
+    future::poll_fn,
+    io,
+    pin::Pin,
+    task::{Context, Poll, ready},
+};
+
+use bytes::{Buf, BytesMut};
+use futures_io::{AsyncRead, AsyncWrite};
+use redis_protocol::resp2::decode::decode_bytes_mut;
+
+use crate::{command::Command, value::Value};
+
+/// How much is read at a time.
+const CHUNK: usize = 32 << 10;
+
+/// A connection to the server.
+pub(crate) trait Stream: AsyncRead + AsyncWrite + Send {}
+
+impl<S: AsyncRead + AsyncWrite + Send> Stream for S {}
+
+pub(crate) struct Wire {
+    stream: Pin<Box<dyn Stream>>,
+    /// What is to be written.
+    pub(crate) out: BytesMut,
+    /// Whether something was written that was not flushed.
+    unflushed: bool,
+    /// What was read, and is not a whole answer.
+    input: BytesMut,
+    chunk: Box<[u8]>,
+}
+
+impl Wire {
+    pub(crate) fn new(stream: Pin<Box<dyn Stream>>) -> Self {
+        let (out, input) = (BytesMut::new(), BytesMut::new());
+        Self { stream, out, unflushed: false, input, chunk: vec![0; CHUNK].into() }
+    }
+
+    /// Ready when all is written.
+    pub(crate) fn poll_write(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        while !self.out.is_empty() {
+            let count = ready!(self.stream.as_mut().poll_write(cx, &self.out))?;
+            if count == 0 {
+                return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
+            }
+            self.out.advance(count);
+            self.unflushed = true;
+        }
+        if self.unflushed {
+            ready!(self.stream.as_mut().poll_flush(cx))?;
+            self.unflushed = false;
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    /// Ready when something was read.
+    pub(crate) fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let count = ready!(self.stream.as_mut().poll_read(cx, &mut self.chunk))?;
+        if count == 0 {
+            let why = "the server has closed the connection";
+            return Poll::Ready(Err(io::Error::new(io::ErrorKind::UnexpectedEof, why)));
+        }
+        self.input.extend_from_slice(&self.chunk[..count]);
+        Poll::Ready(Ok(()))
+    }
+
+    /// The next answer, if all of it was read.
+    pub(crate) fn answer(&mut self) -> io::Result<Option<Value>> {
+        if self.input.is_empty() {
+            return Ok(None);
+        }
+        let decoded = decode_bytes_mut(&mut self.input);
+        let decoded =
+            decoded.map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error.to_string()))?;
+        Ok(decoded.map(|(frame, _, _)| frame.into()))
+    }
+
+    /// Sends what a connection begins with. Gives the answers.
+    ///
+    /// # Errors
+    /// Also that of the server, if it refuses one of them.
+    pub(crate) async fn greet(&mut self, commands: Vec<Command>) -> io::Result<Vec<Value>> {
+        let names: Vec<_> = commands.iter().map(Command::name).collect();
+        for command in commands {
+            command.freeze().write_to(&mut self.out);
+        }
+        let mut answers = Vec::new();
+        poll_fn(|cx| {
+            if let Poll::Ready(Err(error)) = self.poll_write(cx) {
+                return Poll::Ready(Err(error));
+            }
+            while answers.len() < names.len() {
+                match self.answer()? {
+                    Some(Value::Refusal(error)) => {
+                        let why = format!("{}: {error}", names[answers.len()]);
+                        return Poll::Ready(Err(io::Error::other(why)));
+                    }
+                    Some(answer) => answers.push(answer),
+                    None => ready!(self.poll_read(cx))?,
+                }
+            }
+            Poll::Ready(Ok(()))
+        })
+        .await?;
+        Ok(answers)
+    }
+}

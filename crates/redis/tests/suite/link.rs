@@ -1,0 +1,172 @@
+use std::{
+    sync::{Arc, mpsc},
+    time::Duration,
+};
+
+use ebbtide_lifecycle::{Component, Refusal};
+use ebbtide_redis::{Command, Script, Settings, Unclaimed, Value, Why, testing::Server};
+
+use crate::{finish, site, until_blocked};
+
+#[test]
+fn answers_come_in_the_order_of_the_questions() {
+    let server = Server::start();
+    let site = site(server.address(), Settings::default());
+    let asked: Vec<_> = (0..1000_u64).map(|n| site.link.ask(Command::new("ECHO").int(n))).collect();
+    for (n, answer) in asked.into_iter().enumerate() {
+        assert_eq!(finish(answer).unwrap().int(), Some(n as i64));
+    }
+    let balance = site.link.balance();
+    assert_eq!((balance.accepted, balance.completed), (1000, 1000));
+}
+
+#[test]
+fn large_and_binary_values_come_back_as_they_were() {
+    let server = Server::start();
+    let link = &site(server.address(), Settings::default()).link;
+    let large: Vec<u8> = (0..3_000_000_u32).map(|n| n as u8).collect();
+    finish(link.ask(Command::new("SET").arg("k").arg(&large))).unwrap();
+    assert_eq!(finish(link.ask(Command::new("GET").arg("k"))).unwrap().bytes().unwrap(), large);
+    assert_eq!(finish(link.ask(Command::new("GET").arg("none"))).unwrap(), Value::Nil);
+}
+
+#[test]
+fn an_error_of_the_server_says_what_was_asked_and_of_whom() {
+    let server = Server::start();
+    let link = &site(server.address(), Settings::default()).link;
+    finish(link.ask(Command::new("SET").arg("k").arg("v"))).unwrap();
+    let error = finish(link.ask(Command::new("LPUSH").arg("k").arg("v"))).unwrap_err();
+    assert_eq!(error.server().unwrap().code(), "WRONGTYPE");
+    let said = error.to_string();
+    assert!(said.starts_with(&format!("LPUSH at {}: WRONGTYPE", server.address())), "{said}");
+    assert_eq!(link.balance().failed, 1);
+}
+
+#[test]
+fn a_script_is_sent_by_its_hash_and_in_full_when_the_server_does_not_know_it() {
+    let server = Server::start();
+    let link = &site(server.address(), Settings::default()).link;
+    let script = Script::new("return {KEYS[1], ARGV[1], tonumber(ARGV[2]) + 1}");
+    for _ in 0..2 {
+        let values = finish(link.run(script.call(["k"]).arg("a").int(1))).unwrap().array().unwrap();
+        assert_eq!(values, [Value::Bytes("k".into()), Value::Bytes("a".into()), Value::Int(2)]);
+    }
+    // Unknown once, then known.
+    assert_eq!(link.balance().accepted, 3);
+    finish(link.ask(Command::new("SCRIPT").arg("FLUSH"))).unwrap();
+    assert!(finish(link.run(script.call(["k"]).arg("a").int(1))).is_ok());
+}
+
+#[test]
+fn more_than_the_limit_is_refused() {
+    let server = Server::start();
+    let mut settings = Settings::default();
+    (settings.in_flight, settings.waits) = (2, 1);
+    let link = &site(server.address(), settings).link;
+    let block = || Command::new("BLPOP").arg("bell").arg("10");
+    let first = link.wait(block(), Duration::from_secs(10));
+    let wait_too_many = finish(link.wait(block(), Duration::from_secs(10))).unwrap_err();
+    assert_eq!(wait_too_many.why(), &Why::Refused(Refusal::Full));
+    let hold: Unclaimed = Arc::new(|_| None);
+    // Its answer stays in flight until it is taken.
+    let second = link.ask_or(Command::new("PING"), &hold);
+    let refused = finish(link.ask(Command::new("PING"))).unwrap_err();
+    assert_eq!(refused.why(), &Why::Refused(Refusal::Full));
+    drop((first, second));
+}
+
+#[test]
+fn a_command_that_blocks_holds_up_no_other() {
+    let server = Server::start();
+    let link = &site(server.address(), Settings::default()).link;
+    let bell = || Command::new("BLPOP").arg("bell").arg("20");
+    let waits = [0, 1].map(|_| link.wait(bell(), Duration::from_secs(20)));
+    finish(link.ask(Command::new("PING"))).unwrap();
+    finish(link.ask(Command::new("RPUSH").arg("bell").arg("1").arg("2"))).unwrap();
+    for wait in waits {
+        assert_eq!(finish(wait).unwrap().array().unwrap().len(), 2);
+    }
+}
+
+#[test]
+fn a_wait_that_is_dropped_is_unblocked_and_its_connection_used_again() {
+    let server = Server::start();
+    let mut settings = Settings::default();
+    settings.waits = 1;
+    let link = &site(server.address(), settings).link;
+    let bell = || Command::new("BLPOP").arg("bell").arg("20");
+    for _ in 0..3 {
+        let (tx, rx) = mpsc::channel();
+        let seen: Unclaimed = Arc::new(move |value| {
+            tx.send(value).unwrap();
+            None
+        });
+        let wait = link.wait_or(bell(), Duration::from_secs(20), &seen);
+        until_blocked(link);
+        drop(wait);
+        assert_eq!(rx.recv_timeout(Duration::from_secs(10)).unwrap(), Value::Nil, "long before its time");
+    }
+    let clients = finish(link.ask(Command::new("CLIENT").arg("LIST"))).unwrap().bytes().unwrap();
+    assert_eq!(
+        String::from_utf8_lossy(&clients).lines().count(),
+        2,
+        "one that blocks, and one that does not"
+    );
+}
+
+#[test]
+fn an_answer_that_nobody_takes_is_passed_on_and_what_that_says_is_sent() {
+    let server = Server::start();
+    let link = &site(server.address(), Settings::default()).link;
+    let next: Unclaimed =
+        Arc::new(|value| Some(Command::new("RPUSH").arg("seen").arg(value.bytes().unwrap_or_default())));
+    // One that is dropped before it is sent is not sent, and there is nothing to pass on.
+    for n in 0..50_u64 {
+        drop(link.ask_or(Command::new("ECHO").int(n), &next));
+    }
+    let taken = link.ask_or(Command::new("ECHO").int(99), &next);
+    assert_eq!(finish(taken).unwrap().int(), Some(99));
+    for n in 50..60_u64 {
+        let answer = link.ask_or(Command::new("ECHO").int(n), &next);
+        finish(link.ask(Command::new("PING"))).unwrap();
+        drop(answer);
+    }
+    let seen = finish(link.ask(Command::new("LLEN").arg("seen"))).unwrap().int().unwrap();
+    assert!(seen >= 10, "{seen}");
+    // What is sent on is the rest of the work that was accepted.
+    let (balance, others) = (link.balance(), 1 + 10 + 1);
+    assert_eq!(balance.completed, seen.cast_unsigned() + others, "{balance}");
+    assert_eq!(balance.completed + balance.cancelled, 60 + others, "{balance}");
+}
+
+#[test]
+fn a_greeting_that_is_refused_is_named() {
+    let server = Server::start();
+    let mut settings = crate::impatient(100);
+    settings.greeting = vec![Command::new("AUTH").arg("wrong")];
+    let link = &site(server.address(), settings).link;
+    let said = finish(link.ask(Command::new("PING"))).unwrap_err().to_string();
+    assert!(said.contains("PING at") && said.contains("AUTH: ERR"), "{said}");
+}
+
+#[test]
+fn what_is_told_is_done_before_what_is_asked_later() {
+    let server = Server::start();
+    let link = &site(server.address(), Settings::default()).link;
+    for _ in 0..100 {
+        link.tell(Command::new("INCR").arg("n")).unwrap();
+    }
+    assert_eq!(finish(link.ask(Command::new("GET").arg("n"))).unwrap().int(), Some(100));
+}
+
+#[test]
+fn times_without_end_are_no_trouble() {
+    let server = Server::start();
+    let mut settings = Settings::default();
+    settings.patience = Duration::MAX;
+    settings.timeout = Duration::MAX;
+    let link = &site(server.address(), settings).link;
+    finish(link.ask(Command::new("PING"))).unwrap();
+    finish(link.ask(Command::new("RPUSH").arg("bell").arg("1"))).unwrap();
+    finish(link.wait(Command::new("BLPOP").arg("bell").arg("0"), Duration::MAX)).unwrap();
+}

@@ -1,0 +1,102 @@
+use std::{net::TcpListener, time::Duration};
+
+use ebbtide_lifecycle::Component;
+use ebbtide_redis::{Command, Settings, Value, Why, testing::Server};
+
+use crate::{finish, greeted, impatient, site, until_blocked};
+
+#[test]
+fn a_server_that_is_down_at_the_start_is_an_error_that_says_so() {
+    let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let site = site(nobody, impatient(50));
+    let error = finish(site.link.ask(Command::new("PING"))).unwrap_err();
+    assert!(matches!(error.why(), Why::Unreachable { trouble: Some(_), .. }), "{error}");
+    let said = error.to_string();
+    assert!(said.starts_with(&format!("PING at {nobody}: not sent, no connection within 50ms")), "{said}");
+    assert_eq!(site.link.balance().handed_back, 1);
+}
+
+#[test]
+fn what_was_not_sent_waits_for_a_server_that_comes() {
+    let mut server = Server::start();
+    server.kill();
+    let site = site(server.address(), impatient(20_000));
+    let early = site.link.ask(Command::new("PING"));
+    server.restart();
+    finish(early).unwrap();
+}
+
+#[test]
+fn what_nobody_waits_for_any_more_is_not_sent() {
+    let mut server = Server::start();
+    server.kill();
+    let site = site(server.address(), impatient(20_000));
+    drop(site.link.ask(Command::new("INCR").arg("n")));
+    let counted = site.link.ask(Command::new("GET").arg("n"));
+    server.restart();
+    assert_eq!(finish(counted).unwrap(), Value::Nil);
+    assert_eq!(site.link.balance().cancelled, 1);
+}
+
+#[test]
+fn a_link_connects_again_after_the_server_was_killed() {
+    let mut server = Server::start();
+    let site = site(server.address(), impatient(20_000));
+    for round in 1..=3 {
+        let counted = finish(site.link.ask(Command::new("INCR").arg("n"))).unwrap();
+        assert_eq!(counted.int(), Some(round), "what was answered is kept");
+        server.restart();
+        // The first to go out may find the old connection.
+        while finish(site.link.ask(Command::new("PING"))).is_err() {}
+    }
+}
+
+#[test]
+fn what_was_sent_when_the_server_dies_fails_at_once() {
+    let mut server = Server::start();
+    let site = site(server.address(), Settings::default());
+    finish(site.link.ask(Command::new("PING"))).unwrap();
+    let wait = site.link.wait(Command::new("BLPOP").arg("bell").arg("20"), Duration::from_secs(20));
+    until_blocked(&site.link);
+    server.kill();
+    let error = finish(wait).unwrap_err();
+    assert!(matches!(error.why(), Why::Lost(_)), "{error}");
+}
+
+#[test]
+fn a_server_that_says_nothing_is_given_up() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let mut settings = impatient(1000);
+    settings.timeout = Duration::from_millis(50);
+    let site = site(listener.local_addr().unwrap(), settings);
+    let answers = [0, 1].map(|_| site.link.ask(Command::new("PING")));
+    let _silent = greeted(&listener);
+    for answer in answers {
+        let error = finish(answer).unwrap_err();
+        assert_eq!(error.why(), &Why::Silent(Duration::from_millis(50)));
+    }
+}
+
+#[test]
+fn a_server_that_does_not_greet_is_no_server() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let mut settings = impatient(100);
+    settings.timeout = Duration::from_millis(20);
+    let site = site(listener.local_addr().unwrap(), settings);
+    let said = finish(site.link.ask(Command::new("PING"))).unwrap_err().to_string();
+    assert!(said.ends_with("not sent, no connection within 100ms: not connected within 20ms"), "{said}");
+}
+
+#[test]
+fn a_loop_that_stops_leaves_nobody_waiting() {
+    let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let site = site(nobody, impatient(20_000));
+    let early = site.link.ask(Command::new("PING"));
+    site.events.stop();
+    assert_eq!(finish(early).unwrap_err().why(), &Why::Undriven);
+    let late = [site.link.ask(Command::new("PING")), site.link.wait(Command::new("BLPOP"), Duration::ZERO)];
+    for answer in late {
+        assert_eq!(finish(answer).unwrap_err().why(), &Why::Undriven);
+    }
+    assert!(site.link.balance().check().is_ok());
+}
