@@ -31,7 +31,7 @@ fn coordinator() -> Coordinator {
 }
 
 fn reason() -> Reason {
-    Reason::requested("bench")
+    Reason::Signal(15)
 }
 
 fn timed(act: impl FnOnce()) -> Duration {
