@@ -183,9 +183,6 @@ impl Builder {
         let spare = Spare::start().map_err(StartError::Thread)?;
         let shared = Shared::new(self.tempo.clone(), settings, health, spare, self.warnings.clone());
         let shared = Arc::new(shared);
-        for warning in &self.warnings {
-            shared.tell(&Event::Warning(warning));
-        }
         let attachments = self.attachments(&shared)?;
         let attached = shared.attachments.set(attachments);
         debug_assert!(attached.is_ok(), "this is the start");

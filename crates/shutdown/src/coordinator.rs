@@ -229,7 +229,7 @@ impl Coordinator {
 
     /// The report as it is at this moment: who has stopped, and who has not.
     pub fn report_so_far(&self) -> Report {
-        self.shared.report.get().cloned().unwrap_or_else(|| self.shared.look())
+        self.shared.look()
     }
 
     /// Has `act` called when the stop is asked for, before anything is stopped; in the order of registration, once,

@@ -41,6 +41,7 @@ impl Sequence {
 
     /// Waits to be called, and stops everything.
     pub(crate) fn run(mut self) {
+        self.warn();
         let reason = self.wait_for_the_call();
         self.begin(reason);
         self.call_back();
@@ -48,6 +49,15 @@ impl Sequence {
         self.drain();
         self.stop_phases();
         self.end();
+    }
+
+    /// Tells what is wrong with how it was built. Here, because whoever builds it may do so under a lock, as the
+    /// coordinator of the process is.
+    fn warn(&self) {
+        let warnings = self.shared.desk().warnings.clone();
+        for warning in &warnings {
+            self.shared.tell(&Event::Warning(warning));
+        }
     }
 
     /// Idle: no timer, no wake-up.

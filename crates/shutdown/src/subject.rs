@@ -2,6 +2,7 @@
 
 use std::{
     error::Error,
+    fmt,
     future::Future,
     pin::Pin,
     sync::{Mutex, PoisonError},
@@ -87,7 +88,11 @@ impl Subject for Deed {
         let Some(act) = act else { return Ending::Clean };
         match contain(|| act(deadline, reason, pace)) {
             Ok(Ok(())) => Ending::Clean,
-            Ok(Err(error)) => Ending::Failed(text_of(error)),
+            Ok(Err(error)) => {
+                let failed = Ending::Failed(text_of(&*error));
+                drop(contain(|| drop(error)));
+                failed
+            }
             Err(panicked) => Ending::Panicked(panicked.message().to_owned()),
         }
     }
@@ -101,11 +106,9 @@ impl Subject for Deed {
     }
 }
 
-/// What it says: foreign code, as its drop is.
-fn text_of(error: StopError) -> String {
-    let text = contain(|| error.to_string()).unwrap_or_else(|_| "an error that cannot be printed".to_owned());
-    drop(contain(|| drop(error)));
-    text
+/// What an error says, which is foreign code.
+pub(crate) fn text_of(error: &(impl fmt::Display + ?Sized)) -> String {
+    contain(|| error.to_string()).unwrap_or_else(|_| "an error that panics when it is printed".into())
 }
 
 fn wait<T>(future: Pin<Box<dyn Future<Output = T> + Send>>, pace: &mut Pace) -> T {

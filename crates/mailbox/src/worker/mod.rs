@@ -14,12 +14,21 @@ mod lease;
 mod retry;
 mod work;
 
-use std::{fmt, future::Future, sync::Arc};
+use std::{
+    fmt,
+    future::Future,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use ebbtide_lifecycle::{
     Balance, Component, Gate, Lifecycle, Reason, RunError, Runnable, State, Step, Stopped, Stopping, Token,
     Trigger,
     blame::{Roster, Stragglers},
+    contain,
     time::{Deadline, Timer},
     wait::block_on,
 };
@@ -31,7 +40,11 @@ pub use self::{
     lease::Leases,
     retry::Retry,
 };
-use crate::{mailbox::Mailbox, message::MessageId};
+use crate::{
+    error::{ReceiveError, ReplyError, SendError, SettleError},
+    mailbox::Mailbox,
+    message::MessageId,
+};
 
 /// Pulls messages, has each handled, and settles it; several at a time, if told so. A clone is another handle to the
 /// same worker.
@@ -76,7 +89,7 @@ struct Shared<T> {
     gate: Gate,
     roster: Roster,
     /// Whether the last receive was answered.
-    answered: std::sync::atomic::AtomicBool,
+    answered: AtomicBool,
 }
 
 /// What a worker has to tell.
@@ -86,7 +99,7 @@ pub enum Event<'a> {
     /// Something in how it was set up is not as it should be.
     Warning(&'a str),
     /// Messages cannot be received; it tries again.
-    NotReceived(&'a crate::ReceiveError),
+    NotReceived(&'a ReceiveError),
     /// A handler failed; the message is tried again, or is given up on.
     Failed {
         /// Which message.
@@ -96,28 +109,28 @@ pub enum Event<'a> {
         /// Why.
         failure: &'a Failure,
         /// In how long it is tried again, if it is.
-        retry: Option<std::time::Duration>,
+        retry: Option<Duration>,
     },
     /// A message could not be settled: it will be delivered again.
     NotSettled {
         /// Which message.
         id: MessageId,
         /// Why.
-        error: &'a crate::SettleError,
+        error: &'a SettleError,
     },
     /// A message is given up on, and could not be put among the dead letters: it is tried again instead.
     NotBuried {
         /// Which message.
         id: MessageId,
         /// Why.
-        error: &'a crate::SendError,
+        error: &'a SendError,
     },
     /// A reply could not be sent.
     NotReplied {
         /// To which message.
         id: MessageId,
         /// Why.
-        error: &'a crate::ReplyError,
+        error: &'a ReplyError,
     },
 }
 
@@ -184,7 +197,7 @@ impl<T> Worker<T> {
     /// Whether it works, and its mailbox answers.
     #[must_use]
     pub fn is_ready(&self) -> bool {
-        let answered = self.shared.answered.load(std::sync::atomic::Ordering::Relaxed);
+        let answered = self.shared.answered.load(Ordering::Relaxed);
         self.shared.life.state() == State::Running && answered
     }
 
@@ -209,7 +222,7 @@ impl<T> Shared<T> {
     }
 
     fn tell(&self, event: &Event<'_>) {
-        drop(ebbtide_lifecycle::contain(|| (self.settings.observer)(event)));
+        drop(contain(|| (self.settings.observer)(event)));
     }
 }
 

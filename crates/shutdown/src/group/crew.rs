@@ -20,7 +20,7 @@ use super::{
     lineage::{self, Lineage},
     outcomes::{Ending, Outcomes},
 };
-use crate::pace::Pace;
+use crate::{pace::Pace, subject::text_of};
 
 /// The choices that a builder has made.
 pub(super) struct Terms {
@@ -449,9 +449,4 @@ fn verdict(
             Some((Ending::Panicked(panicked.message().into()), panicked.to_string().into()))
         }
     }
-}
-
-/// What an error says, which is foreign code.
-fn text_of(error: &(impl fmt::Display + ?Sized)) -> String {
-    contain(|| error.to_string()).unwrap_or_else(|_| "an error that panics when it is printed".into())
 }

@@ -24,6 +24,7 @@ mod watchdog;
 use std::{
     future::pending,
     sync::{Arc, Mutex, mpsc},
+    task::{Wake, Waker},
     time::{Duration, Instant},
 };
 
@@ -161,4 +162,20 @@ impl Component for Actor {
 /// A blocking stop that the test lets go.
 fn gate() -> (mpsc::Sender<()>, mpsc::Receiver<()>) {
     mpsc::channel()
+}
+
+/// A waker that does not come back from waking somebody, until the last is dropped; the other tells that it is called.
+fn hanging_waker() -> (Waker, mpsc::Receiver<()>, mpsc::Sender<()>) {
+    struct Hangs {
+        begun: mpsc::Sender<()>,
+        released: Mutex<mpsc::Receiver<()>>,
+    }
+    impl Wake for Hangs {
+        fn wake(self: Arc<Self>) {
+            self.begun.send(()).unwrap();
+            let _ = self.released.lock().unwrap().recv();
+        }
+    }
+    let ((release, released), (begun, begins)) = (gate(), gate());
+    (Waker::from(Arc::new(Hangs { begun, released: Mutex::new(released) })), begins, release)
 }

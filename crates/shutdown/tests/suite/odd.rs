@@ -5,7 +5,7 @@ use std::{
     future::Future,
     pin::pin,
     sync::{Arc, Mutex, mpsc},
-    task::{Context, Wake, Waker},
+    task::Context,
     time::Duration,
 };
 
@@ -20,7 +20,7 @@ use ebbtide_shutdown::{
     },
 };
 
-use crate::{Fixture, Part, SECOND, gate, reason};
+use crate::{Fixture, Part, SECOND, gate, hanging_waker, reason};
 
 #[test]
 fn a_stop_that_panics_does_not_let_virtual_time_pass() {
@@ -181,25 +181,13 @@ fn callbacks_that_hang_do_not_add_up() {
     assert_eq!(report.exit_code(), 75);
 }
 
-/// Never comes back from waking somebody.
-struct Hangs(Mutex<mpsc::Receiver<()>>, mpsc::Sender<()>);
-
-impl Wake for Hangs {
-    fn wake(self: Arc<Self>) {
-        self.1.send(()).unwrap();
-        let _ = self.0.lock().unwrap().recv();
-    }
-}
-
 #[test]
 fn a_waker_that_hangs_keeps_nothing_from_stopping() {
     let feed = Feed::new();
     let builder = Coordinator::builder().signals(Signals::from_feed(&feed)).observer(|_| ());
     let coordinator = builder.start().unwrap();
     coordinator.ready();
-    let (release, released) = gate();
-    let (begun, begins) = gate();
-    let waker = Waker::from(Arc::new(Hangs(Mutex::new(released), begun)));
+    let (waker, begins, release) = hanging_waker();
     let token = coordinator.token();
     let mut waits = pin!(token.triggered());
     assert!(waits.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());

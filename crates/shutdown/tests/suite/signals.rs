@@ -1,10 +1,10 @@
 //! Signals from a feed: what the first, the second and the third do.
 
-use std::sync::mpsc;
+use std::{future::Future, pin::pin, sync::mpsc, task::Context};
 
 use ebbtide_shutdown::{Coordinator, Feed, Priority, Reason, Signals, StartError};
 
-use crate::{Fixture, gate};
+use crate::{Fixture, gate, hanging_waker};
 
 #[test]
 fn s2_the_first_signal_stops_gracefully_and_is_the_reason() {
@@ -88,26 +88,11 @@ fn a_signal_that_cannot_be_handled_is_refused() {
 
 #[test]
 fn a_waker_that_hangs_keeps_the_second_signal_from_nothing() {
-    use std::{
-        future::Future,
-        pin::pin,
-        sync::{Arc, Mutex},
-        task::{Context, Wake, Waker},
-    };
-    struct Hangs(Mutex<mpsc::Receiver<()>>, mpsc::Sender<()>);
-    impl Wake for Hangs {
-        fn wake(self: Arc<Self>) {
-            self.1.send(()).unwrap();
-            let _ = self.0.lock().unwrap().recv();
-        }
-    }
     let feed = Feed::new();
     let (exit, exits) = mpsc::channel();
     let builder = Coordinator::builder().signals(Signals::from_feed(&feed)).observer(|_| ());
     let coordinator = builder.exit(move |code| exit.send(code).unwrap()).start().unwrap();
-    let (release, released) = gate();
-    let (begun, begins) = gate();
-    let waker = Waker::from(Arc::new(Hangs(Mutex::new(released), begun)));
+    let (waker, begins, release) = hanging_waker();
     let token = coordinator.token();
     let mut waits = pin!(token.triggered());
     assert!(waits.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
