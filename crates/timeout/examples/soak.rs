@@ -3,8 +3,9 @@
 //!
 //! Run by `cargo xtask soak timeout`. Each run has a loop, a pool and runners of its own. A request is an async
 //! step, whose loser goes on as a late runner, and a CPU step, whose loser runs to its end in the pool; both
-//! under the request's deadline and a timeout of their own. At the end of a run everything is drained, every
-//! book has to balance, and nothing may be left of what the requests held.
+//! under the request's deadline and a timeout of their own. A step whose deadline has passed when it should begin,
+//! because its thread had to wait for a CPU, never does, and leaves nothing behind. At the end of a run everything is
+//! drained, every book has to balance, and nothing may be left of what the requests held.
 //!
 //! | variable | unless told otherwise | what it says |
 //! |---|---|---|
@@ -75,6 +76,7 @@ struct Scenario {
 #[derive(Default)]
 struct Counts {
     succeeded: AtomicU64,
+    async_steps_begun: AtomicU64,
     async_steps_late: AtomicU64,
     cpu_steps_late: AtomicU64,
     /// What requests hold, and should let go.
@@ -147,6 +149,7 @@ fn soak() -> Result<(), Error> {
 struct Totals {
     requests: u64,
     succeeded: u64,
+    async_steps_begun: u64,
     async_steps_late: u64,
     cpu_steps_late: u64,
     runners: Balance,
@@ -157,18 +160,47 @@ impl Totals {
     fn add(&mut self, other: &Self) {
         self.requests += other.requests;
         self.succeeded += other.succeeded;
+        self.async_steps_begun += other.async_steps_begun;
         self.async_steps_late += other.async_steps_late;
         self.cpu_steps_late += other.cpu_steps_late;
         self.runners = self.runners + other.runners;
         self.pool = self.pool + other.pool;
+    }
+
+    fn async_steps_never_begun(&self) -> u64 {
+        self.requests - self.async_steps_begun
+    }
+
+    fn cpu_steps_never_brought(&self) -> u64 {
+        self.requests - self.pool.accepted
+    }
+
+    /// Whether whoever sent the requests and whoever ran them say the same of those that were too late.
+    fn check(&self) -> Result<(), Error> {
+        self.runners.check()?;
+        self.pool.check()?;
+        if self.runners.late + self.async_steps_never_begun() != self.async_steps_late {
+            return Err(format!("late runners and steps that never began do not add up: {self}").into());
+        }
+        let left = self.pool.late + self.pool.cancelled;
+        if left + self.cpu_steps_never_brought() != self.cpu_steps_late {
+            return Err(format!("late, withdrawn and unbrought jobs do not add up: {self}").into());
+        }
+        Ok(())
     }
 }
 
 impl std::fmt::Display for Totals {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         writeln!(f, "{} requests, {} succeeded", self.requests, self.succeeded)?;
-        writeln!(f, "  async steps too late {}; runners: {}", self.async_steps_late, self.runners)?;
-        write!(f, "  CPU steps too late {}; pool: {}", self.cpu_steps_late, self.pool)
+        let (late, never_begun) = (self.async_steps_late, self.async_steps_never_begun());
+        writeln!(
+            f,
+            "  async steps too late {late}, of which never begun {never_begun}; runners: {}",
+            self.runners
+        )?;
+        let (late, never_brought) = (self.cpu_steps_late, self.cpu_steps_never_brought());
+        write!(f, "  CPU steps too late {late}, of which never brought {never_brought}; pool: {}", self.pool)
     }
 }
 
@@ -228,20 +260,14 @@ fn one_run(scenario: Scenario, run: u64, requests: u64, concurrency: u64) -> Res
     let totals = Totals {
         requests,
         succeeded: counts.succeeded.load(Ordering::Relaxed),
+        async_steps_begun: counts.async_steps_begun.load(Ordering::Relaxed),
         async_steps_late: counts.async_steps_late.load(Ordering::Relaxed),
         cpu_steps_late: counts.cpu_steps_late.load(Ordering::Relaxed),
         runners: runners.balance(),
         pool: pool.balance(),
     };
     events.stop();
-    totals.runners.check()?;
-    totals.pool.check()?;
-    if totals.runners.late != totals.async_steps_late {
-        return Err(format!("{} late runners for {totals}", totals.runners.late).into());
-    }
-    if totals.pool.late + totals.pool.cancelled != totals.cpu_steps_late {
-        return Err(format!("late and withdrawn jobs do not add up: {totals}").into());
-    }
+    totals.check()?;
     drop((pool, runners));
     match counts.canaries.load(Ordering::Relaxed) {
         0 => Ok(totals),
@@ -263,8 +289,9 @@ impl Request {
         let of_step = || deadline.effective(SystemClock.now(), Some(self.scenario.node_timeout));
         let [least, most] = self.scenario.sleeps;
         let sleeps = least + (most - least) * (nth * 7919 % 100) as u32 / 100;
-        let (handle, canary) = (self.handle.clone(), Canary::new(&self.counts));
+        let (handle, counts, canary) = (self.handle.clone(), self.counts.clone(), Canary::new(&self.counts));
         let step = self.runners.timeout_at(of_step(), async move {
+            counts.async_steps_begun.fetch_add(1, Ordering::Relaxed);
             handle.sleep(sleeps).await;
             canary
         });
