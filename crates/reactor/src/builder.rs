@@ -6,6 +6,7 @@ use ebbtide_lifecycle::time::VirtualClock;
 
 use crate::{
     core::Core,
+    direction::Direction,
     event_loop::EventLoop,
     hook::{PanicHook, PanicReport},
     runtime::Runtime,
@@ -23,13 +24,20 @@ pub struct Builder {
     budget: u32,
     hook: PanicHook,
     clock: Option<VirtualClock>,
+    direction: Direction,
 }
 
 impl Builder {
     /// A loop as it is by default.
     #[must_use]
     pub fn new() -> Self {
-        Self { name: "ebbtide".into(), budget: TURN_BUDGET, hook: PanicHook::default(), clock: None }
+        Self {
+            name: "ebbtide".into(),
+            budget: TURN_BUDGET,
+            hook: PanicHook::default(),
+            clock: None,
+            direction: Direction::default(),
+        }
     }
 
     /// What the loop, and its thread if it has one, is called in reports. A NUL, which no thread can have in
@@ -65,6 +73,24 @@ impl Builder {
         self
     }
 
+    /// Has a seed say which of the tasks that are ready is run next; for tests. Posts are run in the order in which
+    /// they were accepted, as always. The same seed gives the same order, as far as the same tasks are ready.
+    #[cfg(feature = "testing")]
+    #[must_use]
+    pub fn task_order(mut self, seed: u64) -> Self {
+        self.direction = self.direction.ordered_by(seed);
+        self
+    }
+
+    /// Has `hook` called before each step, on the loop's thread; for tests. It may do whatever work on the loop may:
+    /// post, spawn, stop. What it panics with goes no further.
+    #[cfg(feature = "testing")]
+    #[must_use]
+    pub fn before_each_step(mut self, hook: impl Fn(&crate::LoopStep) + Send + 'static) -> Self {
+        self.direction = self.direction.told_to(hook);
+        self
+    }
+
     /// A runtime that is driven by the calling thread.
     #[must_use]
     pub fn runtime(self) -> Runtime {
@@ -81,7 +107,7 @@ impl Builder {
 
     fn split(self, shut: bool) -> (Arc<Shared>, Plan) {
         let shared = Shared::new(self.name, self.hook, self.clock.clone(), shut);
-        (Arc::new(shared), Plan { budget: self.budget, clock: self.clock })
+        (Arc::new(shared), Plan { budget: self.budget, clock: self.clock, direction: self.direction })
     }
 }
 
@@ -95,11 +121,12 @@ impl Default for Builder {
 pub(crate) struct Plan {
     budget: u32,
     clock: Option<VirtualClock>,
+    direction: Direction,
 }
 
 impl Plan {
     pub(crate) fn core(self, shared: Arc<Shared>) -> Core {
-        Core::new(shared, self.clock, self.budget)
+        Core::new(shared, self.clock, self.budget, self.direction)
     }
 }
 

@@ -1,7 +1,7 @@
 //! The loop itself: what only its own thread touches, and how it turns.
 //!
-//! A turn takes what came in, runs up to a budget of what is ready, and then looks at the clock. When nothing
-//! is ready it sleeps, until the next timer or until something comes in.
+//! A turn takes what came in, runs up to a budget of what is ready, and then looks at the clock. Between two turns it
+//! [pauses](crate::pause).
 
 use std::{
     cell::{Cell, RefCell},
@@ -17,12 +17,15 @@ use ebbtide_lifecycle::{
     Balance, Book, Entry, Outcome,
     blame::{Activity, Straggler, Stragglers},
     contain,
-    time::{Clock, Participant, Rest, SystemClock, VirtualClock},
+    time::{Clock, Participant, SystemClock, VirtualClock},
 };
 
 use crate::{
-    io::{Driver, Limit},
+    direction::Direction,
+    io::Driver,
     lease,
+    patience::Patience,
+    pause::Asked,
     run_queue::RunQueue,
     shared::Shared,
     task::{Depot, Roll, TaskRef},
@@ -45,15 +48,18 @@ pub(crate) struct Core {
     /// Borrowed only while no foreign code runs: wakers are taken out of it, and called or dropped after.
     pub(crate) wheel: RefCell<Wheel>,
     book: Book,
-    time: Time,
+    pub(crate) time: Time,
+    pub(crate) patience: Patience,
     /// How many are run before the clock, the inbox and I/O are looked at again.
     budget: u32,
+    /// Who runs next, and who is told of it: nobody is, but in tests.
+    pub(crate) direction: Direction,
     /// How many operations of I/O may still be done before whoever does the next has to let others go first.
     operations: Cell<u32>,
     /// The time of this turn, in nanoseconds since the loop's epoch.
     stamp: Cell<u64>,
     /// The future of `block_on` wants to be polled.
-    main_ready: Cell<bool>,
+    pub(crate) main_ready: Cell<bool>,
     /// The loop that was current when this one was entered.
     below: Cell<*const Core>,
     /// Tasks are dropped instead of polled, and none is accepted: the inner door is closed.
@@ -66,7 +72,7 @@ pub(crate) struct Core {
 const OPERATIONS_MAX: u32 = 128;
 
 /// Whose time the loop lives in.
-enum Time {
+pub(crate) enum Time {
     Real,
     Virtual { clock: VirtualClock, participant: RefCell<Participant> },
 }
@@ -83,7 +89,12 @@ impl Drop for Entered {
 }
 
 impl Core {
-    pub(crate) fn new(shared: Arc<Shared>, clock: Option<VirtualClock>, budget: u32) -> Self {
+    pub(crate) fn new(
+        shared: Arc<Shared>,
+        clock: Option<VirtualClock>,
+        budget: u32,
+        direction: Direction,
+    ) -> Self {
         shared.set_thread(thread::current());
         lease::open(&shared);
         let time = match clock {
@@ -101,7 +112,9 @@ impl Core {
             wheel: RefCell::new(Wheel::new()),
             book: shared.ledger.book(),
             time,
+            patience: Patience::default(),
             budget,
+            direction,
             operations: Cell::new(OPERATIONS_MAX),
             stamp: Cell::new(0),
             main_ready: Cell::new(false),
@@ -362,15 +375,6 @@ impl Core {
         self.operations.set(self.operations.get().saturating_sub(1));
     }
 
-    /// Looks at I/O without waiting.
-    fn look_at_io(&self) {
-        if let Some(driver) = self.shared.driver().filter(|driver| driver.has_sources()) {
-            let mut due = self.due.take();
-            wait_for_io(driver, Limit::Now, &mut due);
-            self.wake_all(due);
-        }
-    }
-
     // ---- turning ----
 
     /// Takes what came in, runs up to a budget of what is ready, and fires the timers that are due.
@@ -380,9 +384,10 @@ impl Core {
             if self.shared.is_forced() {
                 break;
             }
-            let Some(link) = self.queue.pop() else { break };
+            let Some(link) = self.direction.next(&self.queue) else { break };
             // SAFETY: the queue gave the link up; it lives until it is run.
             let kind = unsafe { link.as_ref() }.kind();
+            self.direction.step(kind.sort);
             // SAFETY: `run` is of the link's own kind.
             unsafe { (kind.run)(link, self) };
         }
@@ -405,70 +410,6 @@ impl Core {
         self.queue.is_empty() && self.shared.inbox.is_empty()
     }
 
-    /// Between two turns: looks at I/O, and sleeps if there is nothing to do until then: until a timer is due,
-    /// something comes in, I/O is ready, or `until`.
-    pub(crate) fn pause(&self, until: Option<Instant>) {
-        if !self.is_quiet() || self.main_ready.get() {
-            return self.look_at_io();
-        }
-        self.publish();
-        match &self.time {
-            Time::Real => self.park(self.next_look(until)),
-            Time::Virtual { clock, participant } => self.rest(clock, participant, until),
-        }
-    }
-
-    /// When to look at the timers next, or `until` if that is earlier.
-    fn next_look(&self, until: Option<Instant>) -> Option<Instant> {
-        // Those whom the end of the turn has woken may have planned more.
-        self.settle_planned();
-        let wheel = self.wheel.borrow();
-        let look = match self.time {
-            Time::Real => wheel.next_look_of_many(),
-            Time::Virtual { .. } => wheel.next_look(),
-        };
-        drop(wheel);
-        let look = look.and_then(|nanos| self.shared.instant(nanos));
-        [look, until].into_iter().flatten().min()
-    }
-
-    fn park(&self, until: Option<Instant>) {
-        if !self.shared.inbox.arm() {
-            return self.look_at_io();
-        }
-        let mut due = self.due.take();
-        match (self.shared.driver(), until) {
-            (Some(driver), None) => wait_for_io(driver, Limit::Never, &mut due),
-            (None, None) => thread::park(),
-            // The driver keeps the time better than the system keeps that of a parked thread.
-            (_, Some(until)) => match self.shared.driver_or_new() {
-                Ok(driver) => wait_for_io(driver, Limit::Until(until), &mut due),
-                Err(_) => thread::park_timeout(until.saturating_duration_since(SystemClock.now())),
-            },
-        }
-        self.shared.inbox.disarm();
-        self.wake_all(due);
-    }
-
-    fn rest(&self, clock: &VirtualClock, participant: &RefCell<Participant>, until: Option<Instant>) {
-        loop {
-            let look = participant.borrow_mut().look();
-            self.look_at_io();
-            let look_again = self.next_look(until);
-            if !self.is_quiet() || look_again.is_some_and(|at| self.now() >= at) {
-                return participant.borrow_mut().run();
-            }
-            // What is waited for comes in real time. Until then time stands still, unless it is advanced by hand, or
-            // this loop is to end by some time.
-            let awaited = || self.shared.driver().is_some_and(|driver| driver.is_awaited());
-            let _hold = (until.is_none() && awaited()).then(|| clock.hold());
-            let rest = participant.borrow_mut().rest(look, look_again);
-            if rest == Rest::Wait {
-                self.park(None);
-            }
-        }
-    }
-
     pub(crate) fn publish(&self) {
         self.shared.stats.set_in_flight(self.roll.len() as u64);
     }
@@ -477,23 +418,5 @@ impl Core {
 impl Drop for Core {
     fn drop(&mut self) {
         lease::close(&self.shared, self.leases.get());
-    }
-}
-
-/// Waits for I/O, and puts those who are to be woken into `due`.
-fn wait_for_io(driver: &Driver, limit: Limit, due: &mut Vec<Waker>) {
-    if driver.wait(limit, due).is_err() {
-        // The system refuses a wait only if somebody has closed the loop's own descriptors. Then nothing wakes the
-        // loop any more but its looking: it goes on slowly rather than lose what it has accepted.
-        thread::park_timeout(Duration::from_millis(1));
-    }
-}
-
-/// Wakes a loop that rests in virtual time, so that it looks again.
-struct Asked(Arc<Shared>);
-
-impl std::task::Wake for Asked {
-    fn wake(self: Arc<Self>) {
-        self.0.unpark();
     }
 }

@@ -2,7 +2,7 @@
 
 use std::{sync::atomic::Ordering, thread, time::Instant};
 
-use crate::{core::Core, run_queue::RunQueue, time::Wheel};
+use crate::{core::Core, inbox::Sort, run_queue::RunQueue, time::Wheel};
 
 impl Core {
     /// Turns until no task is left and everything that came in has run, or until what `until` says. Gives
@@ -13,6 +13,9 @@ impl Core {
             if self.tasks() == 0 && self.is_quiet() {
                 return true;
             }
+            // Nobody polls the future of a `block_on` that has returned: a wake-up of it that came late is nothing to
+            // do.
+            self.take_main_ready();
             let until = until();
             if until.is_some_and(|until| self.now() >= until) {
                 return false;
@@ -51,7 +54,8 @@ impl Core {
             let Some(link) = self.queue.pop() else { break };
             // SAFETY: the queue gave the link up; it lives until it is run.
             let kind = unsafe { link.as_ref() }.kind();
-            if kind.is_post {
+            if kind.sort == Sort::Post {
+                self.direction.step(kind.sort);
                 // SAFETY: `run` is of the link's own kind.
                 unsafe { (kind.run)(link, self) };
             } else {

@@ -7,7 +7,7 @@ use ebbtide_lifecycle::contain;
 
 use crate::{
     core::Core,
-    inbox::{Door, Kind, Link},
+    inbox::{Door, Kind, Link, Sort},
     shared::Shared,
 };
 
@@ -43,7 +43,7 @@ pub(crate) fn send(shared: &Shared, act: impl FnOnce(&Core) + Send + 'static) ->
 impl<F: FnOnce(&Core) + Send + 'static> Errand<F> {
     /// A forced stop runs errands too: they are what lets work inside come to an end.
     const KIND: &'static Kind =
-        &Kind { run: Self::run, abandon: Self::run, discard: Self::discard, is_post: false };
+        &Kind { run: Self::run, abandon: Self::run, discard: Self::discard, sort: Sort::Errand };
 
     /// # Safety
     /// `link` is that of an errand of this type, and nobody else has it.

@@ -53,8 +53,18 @@ pub struct Kind {
     pub(crate) abandon: unsafe fn(NonNull<Link>, &Core),
     /// Frees it, on any thread: what is left in the inbox of a loop that never ran.
     pub(crate) discard: unsafe fn(NonNull<Link>),
-    /// Whether it is work that a plain stop still runs.
-    pub(crate) is_post: bool,
+    pub(crate) sort: Sort,
+}
+
+/// What a link stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sort {
+    /// Work that a plain stop still runs.
+    Post,
+    /// A task that is to be polled.
+    Task,
+    /// Something for work that is inside already.
+    Errand,
 }
 
 impl Link {
@@ -86,7 +96,7 @@ impl Link {
         unsafe fn never(_: NonNull<Link>, _: &Core) {
             unreachable!("a model has no loop")
         }
-        const INERT: &Kind = &Kind { run: never, abandon: never, discard: |_| (), is_post: false };
+        const INERT: &Kind = &Kind { run: never, abandon: never, discard: |_| (), sort: Sort::Errand };
         Self::new(INERT)
     }
 

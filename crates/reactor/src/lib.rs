@@ -12,14 +12,20 @@
 //!
 //! # Reading order
 //! 1. [`Runtime`] and [`EventLoop`]: the two ways to drive a loop. [`Handle`]: what other threads do with it.
-//! 2. `inbox`: how work comes in, and how it is refused, in one word. `core`: how the loop turns and
-//!    sleeps. `ending`: how it ends.
+//! 2. `inbox`: how work comes in, and how it is refused, in one word. `core`: how the loop turns. `pause`
+//!    and `patience`: how it sleeps, and when it does not. `ending`: how it ends.
 //! 3. [`Async`] and [`net`]: I/O. `io::source`: who is told what. [`interop`]: other crates on a loop.
 //! 4. [`Task`], `task::header` and `task::cell`: the word of a task, and its memory.
 //! 5. [`Sleep`] and `time::wheel`: timers.
+//! 6. `direction`, with the feature `testing`: an order of one's choice, and a word before each step.
 
 mod builder;
 mod core;
+#[cfg(feature = "testing")]
+mod direction;
+#[cfg(not(feature = "testing"))]
+#[path = "undirected.rs"]
+mod direction;
 mod ending;
 mod errand;
 mod event_loop;
@@ -38,6 +44,8 @@ pub mod io;
 mod lease;
 mod local;
 pub mod net;
+mod patience;
+mod pause;
 mod post;
 mod prefetch;
 mod run_queue;
@@ -52,6 +60,8 @@ mod time;
 /// What a loop is made of, and what it takes and gives: deadlines, clocks, tokens, balances.
 pub use ebbtide_lifecycle as lifecycle;
 
+#[cfg(feature = "testing")]
+pub use self::direction::{LoopStep, StepOf};
 pub use self::{
     builder::Builder,
     event_loop::{EventLoop, StartError},

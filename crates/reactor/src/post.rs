@@ -9,7 +9,7 @@ use ebbtide_lifecycle::{Entry, Outcome};
 
 use crate::{
     core::Core,
-    inbox::{Kind, LINK_ALIGN, Link},
+    inbox::{Kind, LINK_ALIGN, Link, Sort},
     segment::{self, Segment},
 };
 
@@ -26,7 +26,7 @@ pub(crate) struct Post<F> {
 
 impl<F: FnOnce() + 'static> Post<F> {
     const KIND: &'static Kind =
-        &Kind { run: Self::run, abandon: Self::abandon, discard: Self::discard, is_post: true };
+        &Kind { run: Self::run, abandon: Self::abandon, discard: Self::discard, sort: Sort::Post };
 
     /// Whether there is room for it in a segment.
     const IS_SMALL: bool = size_of::<Self>() <= segment::ROOM_MAX && align_of::<Self>() <= LINK_ALIGN;

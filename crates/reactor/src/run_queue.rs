@@ -2,6 +2,8 @@
 
 use std::{cell::Cell, ptr, ptr::NonNull};
 
+#[cfg(feature = "testing")]
+use crate::inbox::Sort;
 use crate::{inbox::Link, sync::Ordering};
 
 /// The ready list of a loop. On its thread only.
@@ -45,6 +47,38 @@ impl RunQueue {
             // SAFETY: the tail of a queue with a head has not been popped, so it lives.
             Some(tail) => unsafe { tail.as_ref() }.next.store(list.as_ptr(), Ordering::Relaxed),
         }
+    }
+
+    /// What the first `most` of those that are ready stand for, in order.
+    #[cfg(feature = "testing")]
+    pub(crate) fn sorts(&self, most: usize) -> impl Iterator<Item = Sort> {
+        let mut next = self.head.get();
+        std::iter::from_fn(move || {
+            // SAFETY: what is in the queue has not been popped, so it lives.
+            let link = unsafe { next?.as_ref() };
+            next = NonNull::new(link.next.load(Ordering::Relaxed));
+            Some(link.kind().sort)
+        })
+        .take(most)
+    }
+
+    /// Takes the one at `place` out; the next to run is at 0.
+    #[cfg(feature = "testing")]
+    pub(crate) fn take_at(&self, place: usize) -> Option<NonNull<Link>> {
+        let Some(ahead) = place.checked_sub(1) else { return self.pop() };
+        let after = |link: NonNull<Link>| {
+            // SAFETY: what is in the queue has not been popped, so it lives.
+            NonNull::new(unsafe { link.as_ref() }.next.load(Ordering::Relaxed))
+        };
+        let before = (0..ahead).try_fold(self.head.get()?, |link, _| after(link))?;
+        let taken = after(before)?;
+        let rest = after(taken).map_or(ptr::null_mut(), NonNull::as_ptr);
+        // SAFETY: as above.
+        unsafe { before.as_ref() }.next.store(rest, Ordering::Relaxed);
+        if rest.is_null() {
+            self.tail.set(Some(before));
+        }
+        Some(taken)
     }
 
     /// Takes the next to run.

@@ -87,7 +87,7 @@ impl Runtime {
         core.main_is_ready();
         loop {
             if core.take_main_ready()
-                && let Poll::Ready(output) = future.as_mut().poll(&mut cx)
+                && let Poll::Ready(output) = core.direction.main(|| future.as_mut().poll(&mut cx))
             {
                 // What it has planned counts from now, and not from when the loop turns again.
                 core.settle_planned();

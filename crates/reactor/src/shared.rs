@@ -24,7 +24,7 @@ use ebbtide_lifecycle::{
 use crate::{
     core::Core,
     hook::{PanicHook, PanicReport},
-    inbox::{Door, Inbox, Kind, Link, Wake as WakeUp},
+    inbox::{Door, Inbox, Kind, Link, Sort, Wake as WakeUp},
     io::Driver,
     lease::Leases,
     stats::Counts,
@@ -82,8 +82,8 @@ impl Standby {
     }
 }
 
-const MAIN: &Kind = &Kind { run: run_main, abandon: run_main, discard: |_| (), is_post: false };
-const NUDGE: &Kind = &Kind { run: run_nudge, abandon: run_nudge, discard: |_| (), is_post: false };
+const MAIN: &Kind = &Kind { run: run_main, abandon: run_main, discard: |_| (), sort: Sort::Errand };
+const NUDGE: &Kind = &Kind { run: run_nudge, abandon: run_nudge, discard: |_| (), sort: Sort::Errand };
 
 unsafe fn run_main(_: NonNull<Link>, core: &Core) {
     // AcqRel: what the waker did, to the poll that follows.

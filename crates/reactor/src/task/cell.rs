@@ -23,7 +23,7 @@ use super::{
 };
 use crate::{
     core::Core,
-    inbox::{Kind, Link},
+    inbox::{Kind, Link, Sort},
     lease::Lease,
     shared::Shared,
 };
@@ -103,7 +103,7 @@ impl<F: Future, N: Name> TaskCell<F, N> {
     const BLOCK: Block = Block::new(Layout::new::<Self>());
 
     const KIND: &'static TaskKind = &TaskKind {
-        kind: Kind { run: Self::run, abandon: Self::abandon, discard: Self::discard, is_post: false },
+        kind: Kind { run: Self::run, abandon: Self::abandon, discard: Self::discard, sort: Sort::Task },
         name: Self::name,
         drop_future: Self::drop_future,
         take_output: Self::take_output,

@@ -5,6 +5,8 @@
 
 mod afterlife;
 mod component;
+#[cfg(feature = "testing")]
+mod direction;
 mod fairness;
 mod foreign;
 mod interop;

@@ -48,6 +48,21 @@ fn e10_quiesce_drives_tasks_and_timers_until_none_is_left() {
     assert_eq!(stats.snapshot().to_string(), "accepted 3, completed 3, refused 2");
 }
 
+/// It would not sleep, and virtual time would stand still for good.
+#[test]
+fn e10_a_wake_up_of_a_future_that_has_ended_keeps_no_quiesce_awake() {
+    let clock = VirtualClock::new();
+    let start = clock.now();
+    let mut runtime = Runtime::builder().clock(&clock).runtime();
+    runtime.spawn(sleep(SECOND)).unwrap().detach();
+    runtime.block_on(std::future::poll_fn(|cx| {
+        cx.waker().wake_by_ref();
+        std::task::Poll::Ready(())
+    }));
+    runtime.shutdown_quiesce(10 * SECOND).unwrap();
+    assert_eq!(clock.now() - start, SECOND);
+}
+
 #[test]
 fn e10_quiesce_gives_up_in_time_names_who_is_left_and_can_be_called_again() {
     let clock = VirtualClock::new();
