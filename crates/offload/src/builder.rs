@@ -4,7 +4,7 @@ use std::{num::NonZero, sync::Arc, thread, time::Duration};
 
 use ebbtide_lifecycle::time::{Tempo, VirtualClock};
 
-use crate::{crew::Kind, error::StartError, hub::Hub, pool::Pool, work::Hook};
+use crate::{crew::Kind, error::StartError, faults::Faults, hub::Hub, pool::Pool, work::Hook};
 
 /// How many threads the blocking lane may have, unless told otherwise. More than that many threads that wait
 /// hurt more than they help.
@@ -24,6 +24,7 @@ pub struct Builder {
     keep_alive: Duration,
     before_each: Option<Hook>,
     time: Tempo,
+    faults: Faults,
 }
 
 impl Builder {
@@ -37,6 +38,7 @@ impl Builder {
             keep_alive: KEEP_ALIVE,
             before_each: None,
             time: Tempo::Real,
+            faults: Faults::default(),
         }
     }
 
@@ -92,12 +94,29 @@ impl Builder {
         self
     }
 
+    /// Called before each job, on its thread and after the hook of [`before_each`](Builder::before_each); for tests.
+    /// If it panics, the job is not run, and fails with that panic; if it moves a virtual clock, the job has taken
+    /// that long.
+    #[cfg(feature = "testing")]
+    pub fn job_faults(mut self, hook: impl Fn() + Send + Sync + 'static) -> Self {
+        self.faults.job = Some(Box::new(hook));
+        self
+    }
+
+    /// Says of each thread that is to be started whether there is none to be had, as a system does that has run out of
+    /// them; for tests. Called under the pool's lock: it must not touch the pool.
+    #[cfg(feature = "testing")]
+    pub fn thread_faults(mut self, is_refused: impl Fn() -> bool + Send + Sync + 'static) -> Self {
+        self.faults.thread = Some(Box::new(is_refused));
+        self
+    }
+
     /// Starts the threads of the CPU lane, and the first of the blocking lane.
     ///
     /// # Errors
     /// If a lane was to have no thread, or room for no job; if the name cannot be a thread's; and if the system
     /// has no thread to give.
-    pub fn start(self) -> Result<Pool, StartError> {
+    pub fn start(mut self) -> Result<Pool, StartError> {
         for (what, number) in [
             ("the number of threads of the CPU lane", Some(self.cpu_threads)),
             ("the number of threads of the blocking lane", Some(self.blocking_threads)),
@@ -114,7 +133,8 @@ impl Builder {
         let cpu = (self.cpu_queue, Kind::Fixed(self.cpu_threads));
         let elastic = Kind::Elastic { max: self.blocking_threads, keep_alive: self.keep_alive };
         let lanes = [cpu, (self.blocking_queue, elastic)];
-        Pool::start(Arc::new(Hub::new(self.name, lanes, self.before_each, self.time)))
+        let before_each = self.faults.after(self.before_each);
+        Pool::start(Arc::new(Hub::new(self.name, lanes, before_each, self.time, self.faults)))
     }
 }
 

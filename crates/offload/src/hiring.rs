@@ -35,7 +35,8 @@ impl Hub {
     #[cold]
     pub(crate) fn start_thread(self: &Arc<Self>, state: &mut State, which: Which) -> io::Result<()> {
         let (number, desk) = state.lane(which).crew.hire();
-        match worker::start(self, which, number, desk) {
+        let started = self.faults.refuse_thread().and_then(|()| worker::start(self, which, number, desk));
+        match started {
             Ok(handle) => {
                 forget_finished(&mut state.handles);
                 state.handles.push(handle);

@@ -21,6 +21,7 @@ use ebbtide_lifecycle::{
 
 use crate::{
     crew::{Call, Crew, Kind},
+    faults::Faults,
     idle::{Drained, Idle},
     queue::{Entry, Queue},
     sync::{AtomicBool, Mutex, MutexGuard, Ordering, lock, thread::JoinHandle},
@@ -45,6 +46,7 @@ pub(crate) struct Hub {
     /// In virtual time, jobs in flight hold it.
     pub(crate) time: Tempo,
     pub(crate) before_each: Option<Hook>,
+    pub(crate) faults: Faults,
     pub(crate) name: Arc<str>,
 }
 
@@ -165,6 +167,7 @@ impl Hub {
         lanes: [(Option<usize>, Kind); 2],
         before_each: Option<Hook>,
         time: Tempo,
+        faults: Faults,
     ) -> Self {
         let moved = time.now();
         let bounded = lanes.map(|(limit, _)| limit.is_some());
@@ -195,6 +198,7 @@ impl Hub {
             joining: Mutex::new(()),
             time,
             before_each,
+            faults,
             name,
         }
     }

@@ -67,6 +67,7 @@ mod builder;
 mod crew;
 mod ending;
 mod error;
+mod faults;
 mod hiring;
 mod hub;
 mod idle;

@@ -11,6 +11,8 @@ mod component;
 mod deadline;
 mod dropping;
 mod elastic;
+#[cfg(feature = "testing")]
+mod faults;
 mod jobs;
 mod nested;
 mod panics;
