@@ -10,7 +10,8 @@
 //! A stage may use all the time there is, but for a *floor* that is kept for each stage after it, and a *tail* for
 //! handing back and reporting, as long as a floor. So a stage that hangs leaves something for all others. What does not
 //! return at its deadline is waited for a *grace* longer, half a floor, because it is at its deadline that it gives up
-//! on its work. If more stages come than there were at first, the floors become smaller.
+//! on its work. If more stages come than there were at first, the floors become smaller. A stage that begins after the
+//! end has a short grace, and nothing else.
 
 use std::time::{Duration, Instant};
 
@@ -18,6 +19,10 @@ use ebbtide_lifecycle::time::Deadline;
 
 /// The most that is kept for one stage: enough to say "stop" and to give up.
 const FLOOR_MAX: Duration = Duration::from_secs(1);
+
+/// How long a stage is waited for that begins after the end: a process that was suspended may have lost all its time at
+/// once. What only has to be told still stops then, in order; without that all stages would be under way together.
+const LAST_GRACE: Duration = Duration::from_millis(50);
 
 /// When a stop has to be over.
 #[derive(Clone, Copy, Debug)]
@@ -47,9 +52,9 @@ impl Budget {
         Deadline::at(self.end.checked_sub(kept).unwrap_or(self.end))
     }
 
-    /// How much longer than to its deadline something is waited for.
-    pub(crate) fn grace(&self) -> Duration {
-        self.floor / 2
+    /// How much longer than to its deadline something is waited for that begins now.
+    pub(crate) fn grace(&self, now: Instant) -> Duration {
+        if now >= self.end { LAST_GRACE } else { self.floor / 2 }
     }
 }
 
@@ -74,7 +79,7 @@ mod tests {
                 for after in (0..stages).rev() {
                     let deadline = budget.deadline(now, after).instant().expect("it has one");
                     assert!(deadline > now, "{whole:?}, {after} after it of {stages}");
-                    now = deadline + budget.grace();
+                    now = deadline + budget.grace(now);
                 }
                 assert!(now < budget.end(), "there is a tail: {whole:?}, {stages}");
             }

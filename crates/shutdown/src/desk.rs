@@ -164,7 +164,7 @@ impl Desk {
         let (reason, _) = self.call.as_ref().expect("phases come after the trigger");
         let budget = self.budget.as_mut().expect("phases come after the drain");
         let deadline = budget.deadline(now, stages_after);
-        (Term { deadline, grace: budget.grace() }, reason.clone())
+        (Term { deadline, grace: budget.grace(now) }, reason.clone())
     }
 
     /// Until when somebody is still waited for, of those with this priority or, if none is given, of all.
@@ -201,8 +201,8 @@ impl Desk {
     }
 
     /// How long somebody who is asked is waited for.
-    pub(crate) fn patience_for_answers(&self) -> Duration {
-        self.budget.map_or(ANSWER_MAX, |budget| budget.grace())
+    pub(crate) fn patience_for_answers(&self, now: Instant) -> Duration {
+        self.budget.map_or(ANSWER_MAX, |budget| budget.grace(now))
     }
 
     pub(crate) fn end(&mut self, id: Id, took: Duration, ending: Ending, mut testimony: Testimony) {

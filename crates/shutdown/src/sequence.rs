@@ -8,7 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use ebbtide_lifecycle::{Reason, time::Deadline, wait::Wait};
+use ebbtide_lifecycle::{Reason, blame::Stragglers, time::Deadline, wait::Wait};
 
 use crate::{
     budget::Budget,
@@ -144,11 +144,16 @@ impl Sequence {
         );
 
         let drained = self.wait_telling(|| gate.drained(), deadline.instant().expect("a budget has an end"));
+        // Before they are given up on: one that ends right after that is named all the same.
+        let seen = if drained { Stragglers::none() } else { self.shared.intake.stragglers() };
         // What ends between the two is counted as ended.
         let pending = if drained { 0 } else { gate.abandon() };
         let ending = if pending == 0 { Ending::Clean } else { Ending::Overdue };
         let took = self.pace.now().saturating_duration_since(since);
-        let intake = self.intake(ending, took);
+        let mut intake = self.intake(ending, took);
+        if intake.stragglers.len() < pending {
+            intake.stragglers = seen;
+        }
         self.shared.tell(&Event::DrainEnded { took, pending, timeout, balance: &intake.balance });
         self.shared.desk().intake = Some(intake);
     }

@@ -277,7 +277,7 @@ impl Shared {
                     Stand::Waiting => (Ending::Pending, Duration::ZERO, Testimony::default()),
                     Stand::Stopping { since, .. } => {
                         let subject = entry.subject.clone().filter(|_| entry.can_be_asked());
-                        unknown.extend(subject.map(|subject| (entry.id, entry.name.clone(), subject)));
+                        unknown.extend(subject.map(|subject| ((entry.id, entry.name.clone()), subject)));
                         (Ending::Hung, now.saturating_duration_since(*since), Testimony::default())
                     }
                     Stand::Ended { took, ending, testimony } => (ending.clone(), *took, testimony.clone()),
@@ -317,8 +317,9 @@ impl Shared {
                 ..intake.clone()
             };
         }
-        let subjects = unknown.iter().map(|(.., subject)| subject.clone()).collect();
-        for ((id, name, _), answer) in unknown.into_iter().zip(self.ask_all(subjects)) {
+        // Whoever asks a subject may be the last to have it, and its drop may hang: none is kept here.
+        let (unknown, subjects): (Vec<_>, Vec<_>) = unknown.into_iter().unzip();
+        for ((id, name), answer) in unknown.into_iter().zip(self.ask_all(subjects)) {
             let Some(testimony) = answer else {
                 self.desk().note(id, None);
                 continue;
@@ -333,7 +334,7 @@ impl Shared {
     }
 
     fn ask_all(&self, subjects: Vec<Arc<dyn Subject>>) -> Vec<Option<Testimony>> {
-        let patience = self.desk().patience_for_answers();
+        let patience = self.desk().patience_for_answers(self.tempo.now());
         ask(subjects, &self.tempo, patience)
     }
 

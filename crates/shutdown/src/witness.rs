@@ -1,6 +1,6 @@
 //! What is known of those who have not stopped.
 
-use std::{sync::Arc, time::Duration};
+use std::{mem, sync::Arc, time::Duration};
 
 use ebbtide_lifecycle::{
     Balance,
@@ -26,7 +26,10 @@ pub(crate) struct Testimony {
 impl Testimony {
     /// Asks here, at once.
     pub(crate) fn of(subject: &dyn Subject) -> Self {
-        let (balance, stragglers) = (contain(|| subject.balance()), contain(|| subject.stragglers()));
+        // In this order: what ends in between is named though it is not in flight any more, and not the other way
+        // round.
+        let stragglers = contain(|| subject.stragglers());
+        let balance = contain(|| subject.balance());
         let panicked = balance.as_ref().err().or(stragglers.as_ref().err());
         let panic = panicked.map(|panicked| panicked.message().to_owned());
         Self { balance: balance.unwrap_or_default(), stragglers: stragglers.unwrap_or_default(), panic }
@@ -45,7 +48,14 @@ pub(crate) fn ask(
     }
     let ask = |subject: Arc<dyn Subject>| {
         let (errand, begun) = Errand::begin("ebbtide-ask", tempo, move |_| Testimony::of(&*subject));
-        begun.is_ok().then_some(errand)
+        match begun {
+            Ok(()) => Some(errand),
+            Err(undone) => {
+                // It has the subject, whose drop may hang, and there is no thread to drop it on.
+                mem::forget(undone);
+                None
+            }
+        }
     };
     let errands: Vec<_> = subjects.into_iter().map(ask).collect();
     let deadline = Deadline::after(SystemClock, patience.min(ANSWER_MAX));

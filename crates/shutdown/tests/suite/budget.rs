@@ -1,11 +1,19 @@
 //! One deadline for all, and what becomes of those who do not keep it.
 
-use std::time::Duration;
+use std::{
+    pin::Pin,
+    sync::{Arc, Mutex},
+    task::{Context, Wake, Waker},
+    time::Duration,
+};
 
 use ebbtide_reactor::EventLoop;
 use ebbtide_shutdown::{
     DrainTimeout, Ending, Event, Priority,
-    lifecycle::{Outcome, time::Timer},
+    lifecycle::{
+        Admission, Outcome,
+        time::{Tempo, Timer},
+    },
 };
 
 use crate::{Fixture, Log, Part, SECOND, reason};
@@ -65,6 +73,54 @@ fn s5_requests_that_are_left_are_abandoned_counted_and_named() {
         fixture.log.lines()
     );
     drop(stuck);
+}
+
+/// Whoever waits for the drain is woken when it is given up on, and has the request end there and then.
+#[test]
+fn s5_a_request_that_ends_just_after_it_was_given_up_on_is_named_all_the_same() {
+    struct Ends(Mutex<Option<Admission<Tempo>>>);
+    impl Wake for Ends {
+        fn wake(self: Arc<Self>) {
+            if let Some(request) = self.0.lock().unwrap().take() {
+                request.settle(Outcome::Completed);
+            }
+        }
+    }
+    let fixture = Fixture::new();
+    let coordinator = fixture.coordinator();
+    let request = coordinator.intake().admit().unwrap();
+    let waker = Waker::from(Arc::new(Ends(Mutex::new(Some(request)))));
+    let mut drained = coordinator.intake().gate().drained();
+    assert!(Pin::new(&mut drained).poll(&mut Context::from_waker(&waker)).is_pending());
+    let report = fixture.stop(&coordinator);
+    let intake = report.intake().unwrap();
+    assert_eq!((intake.ending.clone(), intake.balance.abandoned), (Ending::Overdue, 1));
+    assert!(intake.stragglers.to_string().contains("tests/suite/budget.rs:"), "{report}");
+}
+
+/// A process that is suspended, or starved, for longer than there is time.
+#[test]
+fn s4_the_order_is_kept_when_all_time_is_lost_at_once() {
+    let fixture = Fixture::new();
+    let coordinator = fixture.coordinator();
+    let names = ["first", "second", "third"];
+    for (priority, name) in (0..).zip(names) {
+        coordinator.register(name, Priority(-priority), fixture.actor(Part::Takes(SECOND))).unwrap().keep();
+    }
+    let request = coordinator.intake().admit().unwrap();
+    let report = fixture.clock.block_on(async {
+        let stopped = coordinator.stop(reason());
+        coordinator.closing().triggered().await;
+        fixture.clock.advance(3600 * SECOND);
+        stopped.await
+    });
+    for name in names {
+        assert_eq!(report.component(name).unwrap().ending, Ending::Overdue, "{report}");
+    }
+    let told: Vec<_> = fixture.log.lines();
+    let at = |what: &str| told.iter().position(|line| line.contains(what)).expect(what);
+    assert!(at("first") < at("second") && at("second") < at("third"), "{told:#?}");
+    drop(request);
 }
 
 #[test]

@@ -4,7 +4,11 @@ use std::{
     fmt,
     future::Future,
     pin::pin,
-    sync::{Arc, Mutex, mpsc},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering},
+        mpsc,
+    },
     task::Context,
     time::Duration,
 };
@@ -347,5 +351,57 @@ fn a_component_that_does_not_answer_is_not_asked_again() {
     let report = coordinator.stop(reason()).wait();
     assert_eq!(report.component("mute").unwrap().ending, Ending::Hung);
     assert_eq!(asked.try_iter().count(), 1);
+    drop(release);
+}
+
+/// Stops as soon as somebody has asked about it, who then is the last to have it. Its drop hangs.
+struct HangsWhenDropped {
+    ask: mpsc::Sender<()>,
+    is_asked: AtomicBool,
+    asked: Arc<Mutex<mpsc::Receiver<()>>>,
+    released: Mutex<mpsc::Receiver<()>>,
+}
+
+impl Component for HangsWhenDropped {
+    fn stop(&self, _: Deadline, _: &Reason) -> Stopping {
+        let asked = self.asked.clone();
+        Stopping::blocking(move || {
+            asked.lock().unwrap().recv().unwrap();
+            Stopped::Clean
+        })
+    }
+
+    fn balance(&self) -> Balance {
+        // The thread that stops it waits for this, and then asks, too, before it lets go.
+        if !self.is_asked.swap(true, Ordering::Relaxed) {
+            self.ask.send(()).unwrap();
+            std::thread::park_timeout(Duration::from_millis(150));
+        }
+        Balance::default()
+    }
+
+    fn stragglers(&self) -> Stragglers {
+        Stragglers::default()
+    }
+}
+
+impl Drop for HangsWhenDropped {
+    fn drop(&mut self) {
+        let _ = self.released.lock().unwrap().recv();
+    }
+}
+
+#[test]
+fn a_component_whose_drop_hangs_does_not_hang_whoever_asks_about_it() {
+    let builder = Coordinator::builder().observer(|_| ()).progress_every(Duration::from_millis(1));
+    let coordinator = builder.start().unwrap();
+    let (ask, asked) = mpsc::channel();
+    let (release, released) = gate();
+    let asked = Arc::new(Mutex::new(asked));
+    let component = HangsWhenDropped { ask, is_asked: false.into(), asked, released: Mutex::new(released) };
+    coordinator.register("hangs when dropped", 0, component).unwrap().keep();
+    coordinator.trigger(reason());
+    let report = coordinator.run();
+    assert_eq!(report.exit_code(), 0, "{report}");
     drop(release);
 }
