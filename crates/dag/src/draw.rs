@@ -143,7 +143,7 @@ impl Report {
     }
 }
 
-fn put(text: &mut String, what: std::fmt::Arguments<'_>) {
+pub(crate) fn put(text: &mut String, what: std::fmt::Arguments<'_>) {
     text.write_fmt(what).expect("a string takes all that is written");
 }
 

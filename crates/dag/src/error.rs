@@ -242,7 +242,7 @@ pub enum RunError {
         /// The node whose condition did not hold, or that has failed.
         by: Arc<str>,
     },
-    /// The pool did not run a node: it was closed, or stopped.
+    /// The pool did not run a node: it was closed or stopped, or its hook before each job panicked.
     NotRun {
         /// Its name.
         node: Arc<str>,
@@ -328,7 +328,12 @@ impl fmt::Display for RunError {
                 write!(f, "output \"{node}\" was skipped by its condition")
             }
             Self::Skipped { node, by } => write!(f, "output \"{node}\" was skipped because of \"{by}\""),
-            Self::NotRun { node } => write!(f, "node \"{node}\" was not run: the pool is closed"),
+            Self::NotRun { node } => {
+                write!(
+                    f,
+                    "node \"{node}\" was not run: the pool is closed, or its hook before each job panicked"
+                )
+            }
         }
     }
 }

@@ -143,6 +143,8 @@ pub type LocalGraph<R> = Graph<R, Local>;
 pub(crate) struct Draft<R, M: Reach> {
     pub(crate) name: Arc<str>,
     pub(crate) kind: Kind,
+    /// What it runs, in a plan from data.
+    pub(crate) op: Option<Arc<str>>,
     pub(crate) site: &'static Location<'static>,
     pub(crate) edges: Vec<Edge>,
     pub(crate) action: Action<R, M>,
@@ -227,6 +229,7 @@ impl<R, M: Reach> Graph<R, M> {
         self.nodes.push(Draft {
             name,
             kind,
+            op: None,
             site,
             edges,
             action,
@@ -319,6 +322,44 @@ impl<R: Send + Sync + 'static> Graph<R, Threads> {
         T: Send + Sync + 'static,
     {
         self.add_sync(name.into(), Kind::Cpu, Location::caller(), &inputs, f)
+    }
+
+    /// Adds a node that keeps a CPU busy, unless `is_light` says that this time it does not: then it is run on the
+    /// thread that polls the run, as an [inline](Graph::inline) node is, and costs no way to the pool and back.
+    ///
+    /// What follows a node on the pool stays there, light or not. `is_light` is asked each time that the node is tried,
+    /// and should itself cost next to nothing.
+    ///
+    /// ```
+    /// # use ebbtide_dag::Graph;
+    /// # let mut graph = Graph::<()>::new("weighed");
+    /// let rows = graph.future("rows", (), |_, ()| async { Ok(vec![3, 1, 2]) });
+    /// let sorted = graph.weighed("sorted", rows, |_, rows| rows.len() < 1_000, |_, rows| {
+    ///     let mut rows = rows.into_inner();
+    ///     rows.sort_unstable();
+    ///     Ok(rows)
+    /// });
+    /// ```
+    #[track_caller]
+    pub fn weighed<I, T, W, F>(
+        &mut self,
+        name: impl Into<Arc<str>>,
+        inputs: I,
+        is_light: W,
+        f: F,
+    ) -> Handle<T>
+    where
+        I: Inputs,
+        W: for<'a> Fn(Cx<'a, R>, I::Values<'a>) -> bool + Send + Sync + 'static,
+        F: for<'a> Fn(Cx<'a, R>, I::Values<'a>) -> Result<T, Failure> + Send + Sync + 'static,
+        T: Send + Sync + 'static,
+    {
+        let kept = inputs.kept();
+        let op = |place| {
+            Box::new(op::Weighed { is_light, op: op::Sync { f, inputs: kept, place } })
+                as Box<dyn Op<R, Threads>>
+        };
+        self.add(name.into(), Kind::Cpu, Location::caller(), &inputs, op)
     }
 
     /// Adds a node that blocks its thread: it is run on the pool's blocking lane.

@@ -45,6 +45,7 @@
 //! 3. `core`: what the threads of a run share. `pass`: how a run goes on. `shift`: how nodes are run on the pool.
 //! 4. `slot`: where outputs lie. `berth` and `lodger`: where futures lie. `op`: a node with its types forgotten.
 //! 5. `json`, behind the feature of that name: plans from data.
+//! 6. `page`, behind the feature of that name: plans as SVG, and runs as one page of HTML.
 
 mod berth;
 mod check;
@@ -65,6 +66,8 @@ pub mod json;
 mod lodger;
 mod memory;
 mod op;
+#[cfg(feature = "page")]
+mod page;
 mod pass;
 mod plan;
 mod queue;

@@ -57,6 +57,11 @@ pub(crate) trait Op<R, M: Reach> {
     /// Runs it on this thread, if it is not async.
     fn call(&self, call: Call<'_, R>) -> Called;
 
+    /// Whether a CPU node has so little to do this time that it is run where its run is polled.
+    fn is_light(&self, _turn: Turn<'_>, _cx: Cx<'_, R>) -> bool {
+        false
+    }
+
     /// It does not want its inputs any more.
     fn release_inputs(&self, turn: Turn<'_>);
 
@@ -157,5 +162,38 @@ where
 
     fn release_inputs(&self, turn: Turn<'_>) {
         self.inputs.release(turn);
+    }
+}
+
+/// A CPU node that looks at its inputs before it is run.
+pub(crate) struct Weighed<W, F, S, T> {
+    pub(crate) is_light: W,
+    pub(crate) op: Sync<F, S, T>,
+}
+
+impl<W, F, S, T, R, M> Op<R, M> for Weighed<W, F, S, T>
+where
+    W: for<'a> Fn(Cx<'a, R>, S::Values<'a>) -> bool,
+    F: for<'a> Fn(Cx<'a, R>, S::Values<'a>) -> Result<T, Failure>,
+    S: Sources,
+    T: 'static,
+    M: Reach,
+{
+    fn slot(&self) -> &'static SlotKind {
+        SlotKind::of::<T>()
+    }
+
+    #[inline]
+    fn call(&self, call: Call<'_, R>) -> Called {
+        Op::<R, M>::call(&self.op, call)
+    }
+
+    fn is_light(&self, turn: Turn<'_>, cx: Cx<'_, R>) -> bool {
+        // It wants them again, when it is run. One that panics here has its say when it is run.
+        contain(|| (self.is_light)(cx, self.op.inputs.lend(turn, true))).unwrap_or(false)
+    }
+
+    fn release_inputs(&self, turn: Turn<'_>) {
+        Op::<R, M>::release_inputs(&self.op, turn);
     }
 }

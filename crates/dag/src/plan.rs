@@ -88,6 +88,8 @@ impl<R, O: Inputs, M: Reach> fmt::Debug for Plan<R, O, M> {
 pub(crate) struct Info {
     pub(crate) name: Arc<str>,
     pub(crate) kind: Kind,
+    /// What it runs, in a plan from data.
+    pub(crate) op: Option<Arc<str>>,
     pub(crate) site: &'static Location<'static>,
     pub(crate) timeout: Option<Duration>,
     pub(crate) on_timeout: Option<OnTimeout>,
@@ -145,6 +147,8 @@ pub(crate) struct Compiled<R, M: Reach> {
     pub(crate) predecessors: Box<[Box<[Edge]>]>,
     /// Their numbers alone.
     pub(crate) input_nodes: Box<[Arc<[u32]>]>,
+    /// Those among them that a node can do without.
+    pub(crate) optional_nodes: Box<[Arc<[u32]>]>,
     pub(crate) consumers: Box<[Consumers]>,
     /// The kinds of berths that futures need.
     pub(crate) berths: Vec<Layout>,
@@ -214,11 +218,13 @@ impl<R, M: Reach> Compiled<R, M> {
         let predecessors: Box<[Box<[Edge]>]> =
             drafts.iter().map(|draft| draft.edges.as_slice().into()).collect();
         let none: Arc<[u32]> = Arc::default();
-        let numbers = |edges: &[Edge]| match edges {
-            [] => none.clone(),
-            edges => edges.iter().map(|edge| edge.node).collect(),
+        let numbers = |edges: &[Edge], which: fn(&Edge) -> bool| {
+            let has_any = edges.iter().any(which);
+            let numbers = || edges.iter().filter(|edge| which(edge)).map(|edge| edge.node).collect();
+            if has_any { numbers() } else { none.clone() }
         };
-        let input_nodes = predecessors.iter().map(|edges| numbers(edges)).collect();
+        let input_nodes = predecessors.iter().map(|edges| numbers(edges, |_| true)).collect();
+        let optional_nodes = predecessors.iter().map(|edges| numbers(edges, |edge| !edge.required)).collect();
         let inputs: Box<[u32]> = predecessors.iter().map(|edges| edges.len() as u32).collect();
 
         let (mut counts, mut keepers) = (vec![0; len], vec![0; len]);
@@ -258,14 +264,15 @@ impl<R, M: Reach> Compiled<R, M> {
         let (mut conditions, mut fallbacks) = (Vec::with_capacity(len), Vec::with_capacity(len));
         let mut berths = Vec::new();
         for (draft, row) in drafts.into_iter().zip(starts.windows(2)) {
-            let Draft { name, kind, site, action, timeout, on_timeout, retry, class, endpoints, .. } = draft;
+            let Draft { name, kind, op, site, action, timeout, on_timeout, retry, class, endpoints, .. } =
+                draft;
             let has_conditions = !action.conditions.is_empty();
             let has_no_time = timeout.is_some_and(|timeout| timeout.is_zero());
             let is_plain = !has_conditions && retry.is_none() && class.is_none() && !has_no_time;
             let berth = action.op.layout().map_or(0, |layout| number_of(&mut berths, layout));
             let traits = Traits { kind, has_conditions, is_plain, has_timeout: timeout.is_some(), berth };
             steps.push(Step { op: action.op, traits, row: (row[0], row[1]) });
-            nodes.push(Info { name, kind, site, timeout, on_timeout, retry, class, endpoints });
+            nodes.push(Info { name, kind, op, site, timeout, on_timeout, retry, class, endpoints });
             conditions.push(action.conditions);
             fallbacks.push(action.fallback);
         }
@@ -279,6 +286,7 @@ impl<R, M: Reach> Compiled<R, M> {
             inputs,
             predecessors,
             input_nodes,
+            optional_nodes,
             consumers,
             berths,
             outputs: outputs.into(),

@@ -1,6 +1,6 @@
 //! What became of each node of a run, and what the run's time was spent on.
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{cmp::Reverse, fmt, sync::Arc, time::Duration};
 
 use crate::{
     core::{Core, state},
@@ -45,14 +45,23 @@ pub struct NodeReport {
     pub name: Arc<str>,
     /// Where and how it runs.
     pub kind: Kind,
+    /// What it runs, in a plan from data.
+    pub op: Option<Arc<str>>,
     /// How it ended.
     pub end: NodeEnd,
+    /// It was given up on and went on, and its output was discarded: at its timeout, at the deadline, or when the run
+    /// was cancelled.
+    pub late: bool,
+    /// How long it was allowed to take: by itself, or by the run.
+    pub timeout: Option<Duration>,
     /// How often it was begun.
     pub attempts: u32,
     /// When, in a traced run, if it has begun.
     pub span: Option<Span>,
     /// The nodes that it depends on, by their place in the report.
     pub inputs: Arc<[u32]>,
+    /// Those of them that it can do without.
+    pub optional: Arc<[u32]>,
 }
 
 /// When a node ran, from the start of its run on.
@@ -77,8 +86,16 @@ pub struct Report {
     pub plan: Arc<str>,
     /// Each node, in the order of the graph.
     pub nodes: Vec<NodeReport>,
+    /// The nodes whose outputs the run gives, by their place in the report.
+    pub outputs: Vec<u32>,
     /// Why the run failed, if it did.
     pub error: Option<String>,
+    /// The code of that error, as of [`RunError::code`].
+    pub code: Option<&'static str>,
+    /// How long the run took, from its first poll to its end.
+    pub total: Duration,
+    /// By when it had to be over, from its first poll on.
+    pub deadline: Option<Duration>,
     /// Whether it has times.
     pub traced: bool,
 }
@@ -95,22 +112,37 @@ pub struct Step {
     pub ran: Duration,
 }
 
+/// What the end of a run knows that its nodes do not.
+pub(crate) struct Ending<'a> {
+    /// Why nodes have not ended well.
+    pub(crate) faults: &'a [(u32, Fault)],
+    /// Nodes that were given up on and go on.
+    pub(crate) late: &'a [u32],
+    pub(crate) error: Option<&'a RunError>,
+    pub(crate) took: Duration,
+    pub(crate) deadline: Option<Duration>,
+    pub(crate) node_timeout: Option<Duration>,
+}
+
 impl Report {
     /// Of a run that did not begin.
-    pub(crate) fn of_nothing<R, M: Reach>(plan: &Compiled<R, M>, error: &RunError) -> Self {
+    pub(crate) fn of_nothing<R, M: Reach>(
+        plan: &Compiled<R, M>,
+        error: &RunError,
+        deadline: Option<Duration>,
+        node_timeout: Option<Duration>,
+    ) -> Self {
         let ends = (0..plan.nodes.len()).map(|_| (NodeEnd::NotStarted, 0, None));
-        Self::new(plan, ends, Some(error), false)
+        let (error, took) = (Some(error), Duration::ZERO);
+        let ending = Ending { faults: &[], late: &[], error, took, deadline, node_timeout };
+        Self::new(plan, ends, &ending, false)
     }
 
-    pub(crate) fn of<R, M: Reach>(
-        core: &Core<R, M>,
-        faults: &[(u32, Fault)],
-        error: Option<&RunError>,
-    ) -> Self {
-        let plan = &*core.plan;
+    pub(crate) fn of<R, M: Reach>(core: &Core<R, M>, ending: &Ending<'_>) -> Self {
+        let (plan, Ending { faults, error, .. }) = (&*core.plan, ending);
         let why = |node: u32| {
             let fault = faults.iter().find(|(at, _)| *at == node).map(|(_, fault)| fault);
-            match (fault, error) {
+            match (fault, *error) {
                 // The first error has gone into the run's own.
                 (Some(Fault::NotRun) | None, Some(error)) if error.node() == Some(&plan.info(node).name) => {
                     match error {
@@ -156,22 +188,42 @@ impl Report {
             });
             (end, attempts, span)
         });
-        Self::new(plan, ends, error, core.trace.is_some())
+        Self::new(plan, ends, ending, core.trace.is_some())
     }
 
     fn new<R, M: Reach>(
         plan: &Compiled<R, M>,
         ends: impl Iterator<Item = (NodeEnd, u32, Option<Span>)>,
-        error: Option<&RunError>,
+        ending: &Ending<'_>,
         traced: bool,
     ) -> Self {
+        let mut late = vec![false; plan.nodes.len()];
+        ending.late.iter().for_each(|node| late[*node as usize] = true);
         let node = |(number, (end, attempts, span)): (usize, (NodeEnd, u32, Option<Span>))| {
             let info = &plan.nodes[number];
-            let inputs = plan.input_nodes[number].clone();
-            NodeReport { name: info.name.clone(), kind: info.kind, end, attempts, span, inputs }
+            NodeReport {
+                name: info.name.clone(),
+                kind: info.kind,
+                op: info.op.clone(),
+                end,
+                late: late[number],
+                timeout: info.timeout.or(ending.node_timeout),
+                attempts,
+                span,
+                inputs: plan.input_nodes[number].clone(),
+                optional: plan.optional_nodes[number].clone(),
+            }
         };
-        let nodes = ends.enumerate().map(node).collect();
-        Self { plan: plan.name.clone(), nodes, error: error.map(ToString::to_string), traced }
+        Self {
+            plan: plan.name.clone(),
+            nodes: ends.enumerate().map(node).collect(),
+            outputs: plan.outputs.iter().map(|edge| edge.node).collect(),
+            error: ending.error.map(ToString::to_string),
+            code: ending.error.map(RunError::code),
+            total: ending.took,
+            deadline: ending.deadline,
+            traced,
+        }
     }
 
     /// The node of this name.
@@ -186,21 +238,28 @@ impl Report {
         self.nodes.iter().filter_map(|node| node.span.as_ref()?.ended).max().unwrap_or_default()
     }
 
-    /// The nodes that the run's end waited for: from the last to end, always the input that was there last. The first
-    /// to run comes first. Empty unless the run was traced.
+    /// The nodes that the run's end waited for: from the last to end, always the input that was there last. What had
+    /// not ended when the run did counts as ended then. The first to run comes first. Empty unless the run was traced.
     #[must_use]
     pub fn critical_path(&self) -> Vec<Step> {
-        let ended = |node: usize| self.nodes[node].span.as_ref().and_then(|span| span.ended);
+        // Of those that had not ended the first to begin was waited for longest.
+        let ended = |node: &usize| {
+            let span = self.nodes[*node].span.as_ref()?;
+            let is_open = span.ended.is_none().then_some(Reverse(span.begun));
+            Some((span.ended.unwrap_or(self.total), is_open))
+        };
+        let last = |nodes: &mut dyn Iterator<Item = usize>| {
+            nodes.filter(|node| ended(node).is_some()).max_by_key(ended)
+        };
         let mut path = Vec::new();
-        let mut at =
-            (0..self.nodes.len()).filter(|node| ended(*node).is_some()).max_by_key(|node| ended(*node));
+        let mut at = last(&mut (0..self.nodes.len()));
         while let Some(node) = at {
-            if let Some(Span { queued, begun, ended: Some(ended), .. }) = &self.nodes[node].span {
+            if let Some(Span { queued, begun, ended, .. }) = &self.nodes[node].span {
+                let ended = ended.unwrap_or(self.total);
                 let (waited, ran) = (begun.saturating_sub(*queued), ended.saturating_sub(*begun));
                 path.push(Step { node, waited, ran });
             }
-            let inputs = self.nodes[node].inputs.iter().map(|input| *input as usize);
-            at = inputs.filter(|input| ended(*input).is_some()).max_by_key(|input| ended(*input));
+            at = last(&mut self.nodes[node].inputs.iter().map(|input| *input as usize));
         }
         path.reverse();
         path
@@ -215,7 +274,7 @@ impl Report {
         let mut order: Vec<usize> =
             (0..self.nodes.len()).filter(|node| self.nodes[*node].span.is_some()).collect();
         // Inputs end before those that depend on them begin.
-        order.sort_by_key(|node| std::cmp::Reverse(self.nodes[*node].span.as_ref().map(|span| span.begun)));
+        order.sort_by_key(|node| Reverse(self.nodes[*node].span.as_ref().map(|span| span.begun)));
         for node in &order {
             let Some(Span { begun, ended: Some(ended), .. }) = &self.nodes[*node].span else { continue };
             let must_begin = latest[*node].saturating_sub(ended.saturating_sub(*begun));

@@ -157,7 +157,7 @@ impl<R, O: Inputs, T: Timer + Clone, M: Reach> Run<R, O, T, M> {
             match self.begin(request) {
                 Ok(going) => self.stage = Stage::Going(Box::new(going)),
                 Err(error) => {
-                    let report = self.options.reported.then(|| Report::of_nothing(&self.works.plan, &error));
+                    let report = self.options.reported.then(|| self.report_of_nothing(&error));
                     return Poll::Ready((Err(error), report));
                 }
             }
@@ -170,6 +170,15 @@ impl<R, O: Inputs, T: Timer + Clone, M: Reach> Run<R, O, T, M> {
         let ended = going.conclude(|turn| outputs.take(turn, false));
         self.stage = Stage::Over;
         Poll::Ready(ended)
+    }
+
+    /// The report of a run that did not begin.
+    fn report_of_nothing(&self, error: &RunError) -> Report {
+        let deadline = match self.options.limit {
+            Limit::By(deadline) => deadline.remaining(self.works.timer.now()),
+            Limit::Within(duration) => Some(duration),
+        };
+        Report::of_nothing(&self.works.plan, error, deadline, self.options.node_timeout)
     }
 
     /// Checks whether it may begin.

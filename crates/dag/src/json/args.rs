@@ -1,6 +1,9 @@
 //! Reading the parameters of a node.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, OnceLock},
+};
 
 use super::{
     mistakes::{Mistakes, Path},
@@ -60,7 +63,10 @@ pub(super) fn read<'t>(
     }
     let references = reader.references;
     let (op, declared) = (op.name.clone(), op.params.clone());
-    Some((Params { op, declared, args: args.into(), nodes: nodes.into() }, references))
+    Some((
+        Params { op, declared, args: args.into(), nodes: nodes.into(), prepared: OnceLock::new() },
+        references,
+    ))
 }
 
 struct Reader<'r, 's, 't> {

@@ -103,6 +103,7 @@ mod text;
 
 pub use self::{
     call::Call,
+    nearest::nearest,
     op::{OpDraft, OpInfo},
     param::{Param, ParamKind, Presence},
     params::{Arg, Expression, ExpressionError, Params},

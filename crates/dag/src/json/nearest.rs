@@ -10,8 +10,15 @@ const BEGINNING_MIN: usize = 4;
 const NAMES_TRIED_MAX: usize = 4096;
 
 /// The most similar of `names`, if it is so similar that a slip of the hand explains the difference: a third of the
-/// letters, three at most.
-pub(super) fn nearest<'n>(word: &str, names: impl IntoIterator<Item = &'n str>) -> Option<&'n str> {
+/// letters, three at most. For messages about other names than those in a plan.
+///
+/// ```
+/// use ebbtide_dag::json::nearest;
+///
+/// assert_eq!(nearest("folow", ["viewer", "follow"]), Some("follow"));
+/// assert_eq!(nearest("media", ["viewer", "follow"]), None);
+/// ```
+pub fn nearest<'n>(word: &str, names: impl IntoIterator<Item = &'n str>) -> Option<&'n str> {
     let word = letters(word)?;
     let most = (word.len() / 3).clamp(1, 3);
     let similar = names.into_iter().take(NAMES_TRIED_MAX).filter_map(|name| {

@@ -17,6 +17,7 @@ use crate::{
     cx::Cx,
     failure::Failure,
     graph::{Graph, Handle, Kind},
+    inputs::Dependencies,
 };
 
 /// What is known of an op, for those who write plans.
@@ -96,7 +97,7 @@ pub(super) struct Op<R, V> {
 }
 
 /// An op that has no function yet; made by [`Registry::op`]. It is registered by the last of its calls: `run`,
-/// `future`, `inline` or `blocking`.
+/// `weighed`, `future`, `inline` or `blocking`.
 #[must_use = "an op is registered by giving it a function"]
 pub struct OpDraft<'r, R, V> {
     registry: &'r mut Registry<R, V>,
@@ -157,6 +158,23 @@ where
         self.register(Kind::Cpu, move |graph, name, sources, params| {
             let f = f.clone();
             graph.cpu(name, sources, move |cx, values| f(cx, Call::new(&params, values)))
+        });
+    }
+
+    /// Registers what keeps a CPU busy, unless `is_light` says that this time it does not: then it runs on the thread
+    /// that polls the run. See [`Graph::weighed`].
+    pub fn weighed<W, F>(self, is_light: W, f: F)
+    where
+        W: for<'a> Fn(Cx<'a, R>, &Call<'a, V>) -> bool + Send + Sync + 'static,
+        F: for<'a> Fn(Cx<'a, R>, Call<'a, V>) -> Result<V, Failure> + Send + Sync + 'static,
+    {
+        let (is_light, f) = (Arc::new(is_light), Arc::new(f));
+        self.register(Kind::Cpu, move |graph, name, sources, params| {
+            let (is_light, f, asked) = (is_light.clone(), f.clone(), params.clone());
+            let is_light = move |cx: Cx<'_, R>, values: <Sources<V> as Dependencies>::Values<'_>| {
+                is_light(cx, &Call::new(&asked, values))
+            };
+            graph.weighed(name, sources, is_light, move |cx, values| f(cx, Call::new(&params, values)))
         });
     }
 

@@ -1,6 +1,11 @@
 //! What a node of a plan was told, checked.
 
-use std::{any::Any, fmt, ops::Range, sync::Arc};
+use std::{
+    any::{Any, type_name},
+    fmt,
+    ops::Range,
+    sync::{Arc, OnceLock},
+};
 
 use serde_json::Value;
 
@@ -17,6 +22,8 @@ pub struct Params {
     pub(super) args: Box<[Option<Arg>]>,
     /// Where among the node's references those of each parameter are.
     pub(super) nodes: Box<[Range<usize>]>,
+    /// What the op has made of them.
+    pub(super) prepared: OnceLock<Box<dyn Any + Send + Sync>>,
 }
 
 /// The value of a parameter.
@@ -111,6 +118,19 @@ impl Params {
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Arg)> {
         let pairs = self.declared.iter().zip(&self.args);
         pairs.filter_map(|(param, arg)| arg.as_ref().map(|arg| (&**param.name(), arg)))
+    }
+
+    /// What `prepare` makes of the parameters: when it is first asked for, and then kept for all runs of the node.
+    ///
+    /// # Panics
+    /// If the op has asked for something of another type before.
+    #[track_caller]
+    pub fn prepared<T: Any + Send + Sync>(&self, prepare: impl FnOnce(&Self) -> T) -> &T {
+        let prepared = self.prepared.get_or_init(|| Box::new(prepare(self)));
+        let Some(prepared) = prepared.downcast_ref() else {
+            panic!("op \"{}\" has prepared something else than a {}", self.op, type_name::<T>())
+        };
+        prepared
     }
 
     pub(super) fn position(&self, name: &str) -> Option<usize> {

@@ -6,7 +6,13 @@ use ebbtide_lifecycle::{Outcome, Reason, contain, time::Timer};
 
 use super::{Fault, Going};
 use crate::{
-    core::state, error::RunError, inbox::Post, reach::Reach, report::Report, run::Policy, slot::Turn,
+    core::state,
+    error::RunError,
+    inbox::Post,
+    reach::Reach,
+    report::{Ending, Report},
+    run::Policy,
+    slot::Turn,
 };
 
 impl<R, T: Timer + Clone, M: Reach> Going<R, T, M> {
@@ -29,7 +35,17 @@ impl<R, T: Timer + Clone, M: Reach> Going<R, T, M> {
             // SAFETY: all nodes have ended, and the outputs are taken once, by this.
             Ok(take(unsafe { core.slots.turn() }))
         };
-        let report = self.options.reported.then(|| Report::of(&core, &self.faults, result.as_ref().err()));
+        let report = self.options.reported.then(|| {
+            let ending = Ending {
+                faults: &self.faults,
+                late: &self.late,
+                error: result.as_ref().err(),
+                took: self.works.timer.now().saturating_duration_since(core.start),
+                deadline: self.deadline.remaining(core.start),
+                node_timeout: self.options.node_timeout,
+            };
+            Report::of(&core, &ending)
+        });
         if result.is_ok() {
             let (works, start) = (&self.works, core.start);
             works.went_well(|| works.timer.now().saturating_duration_since(start));

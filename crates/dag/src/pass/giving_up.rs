@@ -36,6 +36,7 @@ impl<R, T: Timer + Clone, M: Reach> Going<R, T, M> {
                     runner = M::keep_place(runner, Kept(place));
                 }
                 runners.adopt(runner, works.plan.origin(node));
+                self.late.push(node);
             }
             _ => self.drop_future(node),
         }
@@ -62,6 +63,7 @@ impl<R, T: Timer + Clone, M: Reach> Going<R, T, M> {
         });
         if given_up {
             core.change_on_pool(-1);
+            self.late.push(node);
         }
         given_up
     }

@@ -75,6 +75,8 @@ pub(crate) struct Going<R, T: Timer + Clone, M: Reach> {
     verdict: Option<RunError>,
     /// Why nodes have not ended well, in the order in which that happened.
     faults: Vec<(u32, Fault)>,
+    /// Nodes that were given up on and go on.
+    late: Vec<u32>,
     token: Option<(Wait<Triggered>, Arc<NodeWaker>, Waker)>,
     /// The token is to be looked at.
     asks_token: bool,
@@ -126,6 +128,7 @@ impl<R, T: Timer + Clone, M: Reach> Going<R, T, M> {
             waits_for: 0,
             verdict: None,
             faults: Vec::new(),
+            late: Vec::new(),
             asks_token: token.is_some(),
             asks_time: false,
             has_given_up: false,
@@ -148,8 +151,10 @@ impl<R, T: Timer + Clone, M: Reach> Going<R, T, M> {
     /// Goes on until the run has ended.
     pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         self.core().inbox.look(cx.waker());
-        (self.may_begin, self.last_end) = (NODES_PER_POLL_MAX, None);
+        self.may_begin = NODES_PER_POLL_MAX;
         for _ in 0..PASSES_PER_POLL_MAX {
+            // What comes in now has ended after that.
+            self.last_end = None;
             let memory = self.memory();
             let is_idle = !memory.core.inbox.take(&mut memory.post) && memory.ready.is_empty();
             if is_idle && !self.asks_token && !self.asks_time {
@@ -335,6 +340,7 @@ impl<R, T: Timer + Clone, M: Reach> Going<R, T, M> {
         match traits.kind {
             Kind::Inline => self.call(node),
             Kind::Async => self.start_task(node),
+            Kind::Cpu if self.is_light(node) => self.call(node),
             Kind::Cpu => {
                 self.core().set(node, state::WAITING);
                 self.memory().for_pool.push(node);
@@ -344,6 +350,12 @@ impl<R, T: Timer + Clone, M: Reach> Going<R, T, M> {
                 pool.bring_blocking(self.core(), node);
             }
         }
+    }
+
+    /// Whether a CPU node has next to nothing to do.
+    fn is_light(&self, node: u32) -> bool {
+        let core = self.core();
+        self.turn_of(node, |op, turn| op.is_light(turn, core.cx(node, core.attempts(node))))
     }
 
     /// Whether a node that fails may be run again, and needs its inputs then.

@@ -98,11 +98,16 @@ fn the_deadline_holds_also_after_an_error_and_the_error_stays_the_first() {
 fn all_that_has_ended_by_the_deadline_was_in_time() {
     let world = World::new();
     let mut graph = Graph::<()>::new("in time");
-    let node = graph.cpu("node", (), |_, ()| Ok(7));
+    let (latch, _begun, release) = Latch::new();
+    let node = graph.cpu("node", (), move |_, ()| {
+        latch.wait();
+        Ok(7)
+    });
     let engine = graph.plan(node).unwrap().bind(world.env()).unwrap();
     let mut run = pin!(engine.run(()).within(10 * MS));
     let mut cx = Context::from_waker(Waker::noop());
     assert!(run.as_mut().poll(&mut cx).is_pending());
+    release.send(()).unwrap();
     world.pool.wait_idle().wait();
     world.clock.advance(20 * MS);
     assert!(matches!(run.poll(&mut cx), Poll::Ready(Ok(value)) if *value == 7));

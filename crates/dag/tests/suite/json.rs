@@ -222,6 +222,31 @@ fn an_endpoint_of_a_plan_is_asked_for_when_it_is_bound() {
 }
 
 #[test]
+fn what_an_op_prepares_of_its_parameters_is_made_once_for_each_node() {
+    let made = Arc::new(AtomicUsize::new(0));
+    let count = made.clone();
+    let mut registry = Registry::<(), i64>::new();
+    registry.op("square").param(Param::integer("of", ..)).inline(move |_, call| {
+        let square = call.params.prepared(|params| {
+            count.fetch_add(1, Ordering::Relaxed);
+            params.integer("of").pow(2)
+        });
+        Ok(*square)
+    });
+    let plan = registry.plan(
+        r#"{"schema_version": 1, "plan_name": "p", "outputs": ["a", "b"], "nodes": [
+        {"node_id": "a", "op": "square", "params": {"of": 3}}, {"node_id": "b", "op": "square", "params": {"of": 4}}]}"#,
+    );
+    let clock = VirtualClock::new();
+    let engine = plan.unwrap().bind(Env::new(clock.clone())).unwrap();
+    for _ in 0..3 {
+        let outputs = clock.block_on(engine.run(())).unwrap();
+        assert_eq!((*outputs[0], *outputs[1]), (9, 16));
+    }
+    assert_eq!(made.load(Ordering::Relaxed), 2);
+}
+
+#[test]
 fn an_op_gets_its_parameters_as_declared() {
     let seen = Arc::new(AtomicUsize::new(0));
     let count = seen.clone();

@@ -12,10 +12,13 @@ mod graphs;
 #[cfg(feature = "json")]
 mod json;
 mod local;
+#[cfg(feature = "page")]
+mod page;
 mod random;
 mod reports;
 mod runs;
 mod teardown;
+mod weighed;
 
 use std::{
     sync::{

@@ -85,3 +85,49 @@ fn d8_a_report_without_a_trace_says_what_became_of_each_node() {
     assert!(report.critical_path().is_empty());
     assert_eq!(report.nodes[2].end, NodeEnd::Skipped { by: "bad".into() });
 }
+
+#[test]
+fn d8_a_report_says_what_was_asked_of_the_run_and_who_went_on_without_it() {
+    let mut world = World::new();
+    let mut graph = Graph::<()>::new("terms");
+    let quick = graph.inline("quick", (), |_, ()| Ok(1));
+    let slow = graph.future("slow", quick, |_, _| async {
+        sleep(100 * MS).await;
+        Ok(1)
+    });
+    let answer = graph.inline("answer", (quick, slow.optional()), |_, _| Ok(()));
+    graph.node(slow).timeout(20 * MS);
+    let engine = graph.plan((quick, answer)).unwrap().bind(world.env()).unwrap();
+    let run = engine.run(()).within(50 * MS).node_timeout(40 * MS).policy(Policy::FinishIndependent);
+    let (result, report) = world.runtime.block_on(run.reported());
+    result.unwrap();
+    assert_eq!((report.total, report.deadline, report.code), (20 * MS, Some(50 * MS), None));
+    assert_eq!(report.outputs, [0, 2]);
+    let [quick, slow, answer] = &report.nodes[..] else { panic!("{report}") };
+    assert_eq!((quick.late, slow.late), (false, true));
+    assert_eq!((quick.timeout, slow.timeout), (Some(40 * MS), Some(20 * MS)));
+    assert_eq!((&*answer.inputs, &*answer.optional), (&[0, 1][..], &[1][..]));
+    world.settle(&engine);
+}
+
+#[test]
+fn what_had_not_ended_at_the_deadline_is_on_the_critical_path() {
+    let mut world = World::new();
+    let mut graph = Graph::<()>::new("open");
+    let root = graph.inline("root", (), |_, ()| Ok(1));
+    let read = |graph: &mut Graph<()>, name: &str, ms: u32| {
+        graph.future(name, root, move |_, _| async move {
+            sleep(ms * MS).await;
+            Ok(ms)
+        })
+    };
+    let (slow, fast) = (read(&mut graph, "slow", 100), read(&mut graph, "fast", 10));
+    let after = graph.inline("after", fast, |_, n| Ok(*n));
+    let engine = graph.plan((slow, after)).unwrap().bind(world.env()).unwrap();
+    let (result, report) = world.runtime.block_on(engine.run(()).within(50 * MS).traced());
+    assert_eq!((result.unwrap_err().code(), report.code), ("R001", Some("R001")));
+    let path = report.critical_path();
+    let names: Vec<_> = path.iter().map(|step| &*report.nodes[step.node].name).collect();
+    assert_eq!((names, path[1].ran), (vec!["root", "slow"], 50 * MS));
+    world.settle(&engine);
+}
