@@ -37,6 +37,8 @@ pub(crate) struct Slot {
 
 enum State {
     Asked(Option<Waker>),
+    /// It is [parked](Parked).
+    Away,
     Given(Result<Value, Error>, Option<Held>),
     /// The answer was taken, or whoever asked has gone.
     Gone,
@@ -80,11 +82,24 @@ impl Debt {
                 settled.into_iter().for_each(|admission| admission.settle(outcome));
                 waker.into_iter().for_each(Waker::wake);
             }
+            State::Away => {
+                *state = State::Given(result.clone(), None);
+                drop(state);
+                if matches!(result, Ok(Value::Nil)) {
+                    return admission.settle(outcome);
+                }
+                pass_on(core, result, unclaimed, admission, outcome);
+            }
             State::Given(..) | State::Gone => {
                 drop(state);
                 pass_on(core, result, unclaimed, admission, outcome);
             }
         }
+    }
+
+    /// Whether nobody waits for it at present, and somebody may come back for it.
+    pub(crate) fn is_parked(&self) -> bool {
+        self.slot.as_ref().is_some_and(|slot| matches!(&*slot.lock(), State::Away))
     }
 
     /// Whether somebody waited who has gone.
@@ -125,6 +140,43 @@ impl Answer {
         let slot = Slot { state: Mutex::new(State::Given(Err(error), None)) };
         Self { slot: Arc::new(slot), core, lane: None }
     }
+
+    /// Leaves a command that blocks with the server, for somebody to come back to.
+    ///
+    /// None if there is an answer already, which then is unclaimed; if the command does not block; and once the link
+    /// stops.
+    pub fn park(self) -> Option<Parked> {
+        let mut state = self.slot.lock();
+        let is_asked = self.lane.is_some() && matches!(&*state, State::Asked(_));
+        let waker = if is_asked { Some(mem::replace(&mut *state, State::Away)) } else { None };
+        drop(state);
+        drop(waker);
+        // A stop recalls those that it finds parked. Whoever parks after it has looked finds the gate closed here.
+        (is_asked && !self.core.intake.gate().is_closed()).then_some(Parked { answer: self })
+    }
+}
+
+/// A command that blocks, and that nobody waits for at present.
+///
+/// What is answered meanwhile is unclaimed, and dealt with as such at once; but for nothing, which is the server's
+/// answer when the time is over that it was given. It is ended when the link stops, or when another command that
+/// blocks would be refused in its place; and when it is dropped.
+#[must_use = "dropped, the command is ended"]
+#[derive(Debug)]
+pub struct Parked {
+    answer: Answer,
+}
+
+impl Parked {
+    /// Waits for it again. If it was answered meanwhile, that is the answer here too, although it was passed on.
+    pub fn resume(self) -> Answer {
+        let mut state = self.answer.slot.lock();
+        if matches!(&*state, State::Away) {
+            *state = State::Asked(None);
+        }
+        drop(state);
+        self.answer
+    }
 }
 
 impl Future for Answer {
@@ -156,9 +208,16 @@ impl Future for Answer {
 
 impl Drop for Answer {
     fn drop(&mut self) {
+        let mut state = self.slot.lock();
+        if matches!(&*state, State::Away) {
+            drop(state);
+            // It stays parked: nothing is the expected answer.
+            return self.lane.iter().for_each(|lane| self.core.interrupt(lane, &self.slot));
+        }
         // The lock is released before anything is made of it.
-        let state = mem::replace(&mut *self.slot.lock(), State::Gone);
-        match state {
+        let left = mem::replace(&mut *state, State::Gone);
+        drop(state);
+        match left {
             State::Given(result, Some(Held { unclaimed, admission })) => {
                 pass_on(&self.core, result, Some(unclaimed), admission, Outcome::Completed);
             }
@@ -167,7 +226,7 @@ impl Drop for Answer {
                     self.core.interrupt(lane, &self.slot);
                 }
             }
-            State::Given(_, None) | State::Gone => {}
+            State::Given(_, None) | State::Away | State::Gone => {}
         }
     }
 }

@@ -20,6 +20,22 @@ pub struct Command {
     args: usize,
     /// The arguments, the name included, without the count before them.
     packed: BytesMut,
+    /// What comes before them, if they are a part of what several are asked in.
+    lead: Option<Lead>,
+}
+
+/// What commands have in common that are sent as one: the name, and the arguments before those that differ.
+#[derive(Clone, Debug)]
+pub(crate) struct Lead {
+    pub(crate) args: usize,
+    pub(crate) packed: Bytes,
+}
+
+impl Lead {
+    /// Whether it is this one, not one that looks the same.
+    pub(crate) fn is(&self, other: &Self) -> bool {
+        self.packed.as_ptr() == other.packed.as_ptr() && self.packed.len() == other.packed.len()
+    }
 }
 
 impl Command {
@@ -28,7 +44,20 @@ impl Command {
     #[track_caller]
     pub fn new(name: &'static str) -> Self {
         let origin = Origin::from(Location::caller());
-        Self { name, origin, args: 0, packed: BytesMut::with_capacity(64) }.arg(name)
+        Self { name, origin, args: 0, packed: BytesMut::with_capacity(64), lead: None }.arg(name)
+    }
+
+    /// A part of a command that `lead` begins.
+    #[track_caller]
+    pub(crate) fn part(name: &'static str) -> Self {
+        let origin = Origin::from(Location::caller());
+        Self { name, origin, args: 0, packed: BytesMut::with_capacity(64), lead: None }
+    }
+
+    /// The same, begun by `lead`.
+    pub(crate) fn led_by(mut self, lead: &Lead) -> Self {
+        self.lead = Some(lead.clone());
+        self
     }
 
     /// The same, with one more argument.
@@ -48,9 +77,8 @@ impl Command {
     /// The same, with a number as one more argument.
     #[must_use]
     pub fn int(self, number: u64) -> Self {
-        let mut digits = BytesMut::with_capacity(20);
-        put_number(&mut digits, number);
-        self.arg(digits)
+        let mut digits = [0; DIGITS_MAX];
+        self.arg(digits_of(number, &mut digits))
     }
 
     /// The same, known by `origin` to whoever asks who is in flight.
@@ -68,7 +96,8 @@ impl Command {
 
     /// The same, not to be changed any more.
     pub(crate) fn freeze(self) -> Frozen {
-        Frozen { name: self.name, origin: self.origin, args: self.args, packed: self.packed.freeze() }
+        let Self { name, origin, args, packed, lead } = self;
+        Frozen { name, origin, args, packed: packed.freeze(), lead }
     }
 
     pub(crate) fn packed_len(&self) -> usize {
@@ -98,36 +127,69 @@ pub(crate) struct Frozen {
     pub(crate) origin: Origin,
     pub(crate) args: usize,
     pub(crate) packed: Bytes,
+    pub(crate) lead: Option<Lead>,
 }
 
 impl Frozen {
     pub(crate) fn write_to(&self, out: &mut BytesMut) {
-        out.reserve(self.packed.len() + 24);
-        out.put_u8(b'*');
-        put_number(out, self.args as u64);
-        out.put_slice(b"\r\n");
-        out.put_slice(&self.packed);
+        match &self.lead {
+            Some(lead) => write_parts(lead, [self].into_iter(), out),
+            None => {
+                out.reserve(self.packed.len() + HEADER_MAX);
+                write_header(self.args, out);
+                out.put_slice(&self.packed);
+            }
+        }
     }
 }
 
-fn put_number(out: &mut BytesMut, mut number: u64) {
-    let mut digits = [0; 20];
+/// How much comes before the arguments of a command at most: a star, the number of arguments, and the end of the line.
+const HEADER_MAX: usize = 24;
+
+/// Writes the parts of one command, which all have the same lead.
+pub(crate) fn write_parts<'a>(
+    lead: &Lead,
+    parts: impl Iterator<Item = &'a Frozen> + Clone,
+    out: &mut BytesMut,
+) {
+    let (args, length) = parts.clone().fold((lead.args, lead.packed.len()), |(args, length), part| {
+        (args + part.args, length + part.packed.len())
+    });
+    out.reserve(length + HEADER_MAX);
+    write_header(args, out);
+    out.put_slice(&lead.packed);
+    parts.for_each(|part| out.put_slice(&part.packed));
+}
+
+fn write_header(args: usize, out: &mut BytesMut) {
+    out.put_u8(b'*');
+    put_number(out, args as u64);
+    out.put_slice(b"\r\n");
+}
+
+/// A number has so many digits at most.
+const DIGITS_MAX: usize = 20;
+
+fn put_number(out: &mut BytesMut, number: u64) {
+    out.put_slice(digits_of(number, &mut [0; DIGITS_MAX]));
+}
+
+fn digits_of(mut number: u64, digits: &mut [u8; DIGITS_MAX]) -> &[u8] {
     let mut first = digits.len();
     loop {
         first -= 1;
         digits[first] = b'0' + (number % 10) as u8;
         number /= 10;
         if number == 0 {
-            break;
+            return &digits[first..];
         }
     }
-    out.put_slice(&digits[first..]);
 }
 
 /// Without the arguments: they may be large, or secret.
 impl fmt::Display for Command {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} with {} arguments", self.name, self.args - 1)
+        write!(f, "{} with {} arguments", self.name, self.args.saturating_sub(1))
     }
 }
 

@@ -11,7 +11,7 @@ use std::{
     time::Duration,
 };
 
-use ebbtide_lifecycle::{Admission, Gate, Intake, Outcome, OwnedPermit, time::Clock};
+use ebbtide_lifecycle::{Admission, Gate, Intake, Outcome, OwnedPermit, Refusal, time::Clock};
 
 use crate::{
     answer::{Answer, Debt, Slot, Unclaimed},
@@ -68,7 +68,7 @@ impl Core {
         let Question { command, unclaimed, wait } = question;
         let what = command.name;
         let refused = |why| Answer::failed(self.clone(), Error::new(what, &self.address, Why::Refused(why)));
-        let seat = match wait.map(|_| self.waits.enter_owned()).transpose() {
+        let seat = match wait.map(|_| self.seat()).transpose() {
             Ok(seat) => seat,
             Err(why) => return refused(why),
         };
@@ -100,7 +100,7 @@ impl Core {
         let Settings { patience, timeout, .. } = self.settings;
         let by = later(self.timer.now(), patience);
         let patience = wait.saturating_add(timeout);
-        Request { what: command.name, command: Some(command), debt, seat, by, patience }
+        Request { what: command.name, command: Some(command), parts: None, debt, seat, by, patience }
     }
 
     fn put(&self, lane: &Lane, request: Request) {
@@ -120,13 +120,34 @@ impl Core {
         match lane.interrupt(slot) {
             Interrupt::Nothing => {}
             Interrupt::Unsent(request) => {
-                self.withdraw(request);
+                self.withdraw(*request);
                 self.set_free(lane);
             }
             Interrupt::Unblock { client, admission } => {
                 self.follow(Command::new("CLIENT").arg("UNBLOCK").int(client), admission);
             }
         }
+    }
+
+    /// Ends the commands that are parked. Those that are parked after this see that the link stops.
+    pub(crate) fn recall(&self) {
+        for lane in self.all_lanes() {
+            lane.parked().into_iter().for_each(|(slot, _)| self.interrupt(&lane, &slot));
+        }
+    }
+
+    /// A place among those that block; that of one that is parked, which is ended, if there is no other.
+    fn seat(&self) -> Result<OwnedPermit, Refusal> {
+        self.waits.enter_owned().or_else(|refusal| {
+            let parked = self.all_lanes().into_iter().find_map(|lane| {
+                let (slot, seat) = lane.parked()?;
+                // One without a place has been ended already, and is not answered yet.
+                let seat = seat?;
+                self.interrupt(&lane, &slot);
+                Some(seat)
+            });
+            parked.ok_or(refusal)
+        })
     }
 
     fn free_lane(self: &Arc<Self>) -> Arc<Lane> {
@@ -154,23 +175,43 @@ impl Core {
         self.lanes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn all_lanes(&self) -> Vec<Arc<Lane>> {
+        self.lanes().all.clone()
+    }
+
     pub(crate) fn order(&self, orders: Orders) {
-        let all = self.lanes().all.clone();
-        for lane in all {
+        for lane in self.all_lanes() {
             lane.order(orders);
         }
     }
 
     /// Ends everything that is still there.
     pub(crate) fn cut(&self) {
-        let all = self.lanes().all.clone();
-        for request in all.into_iter().flat_map(|lane| lane.cut(Orders::End)) {
+        for request in self.all_lanes().into_iter().flat_map(|lane| lane.cut(Orders::End)) {
             self.cut_off.store(true, Ordering::Release);
             self.fail(request, Why::Stopped);
         }
     }
 
-    pub(crate) fn answer(&self, request: Request, value: Value) {
+    /// Gives `value` to whom it is for: the next of `requests`, or all whose command it answers.
+    pub(crate) fn answer_next(&self, requests: &mut impl Iterator<Item = Request>, value: Value) -> bool {
+        let Some(first) = requests.next() else { return false };
+        let Some(parts) = first.parts else {
+            self.answer(first, value);
+            return true;
+        };
+        let requests = [first].into_iter().chain(requests.take(parts - 1));
+        match value {
+            Value::Array(values) if values.len() == parts => {
+                requests.zip(values).for_each(|(request, value)| self.answer(request, value));
+            }
+            // It went wrong for all of them.
+            value => requests.for_each(|request| self.answer(request, value.clone())),
+        }
+        true
+    }
+
+    fn answer(&self, request: Request, value: Value) {
         match value {
             Value::Refusal(error) => self.fail(request, Why::Server(error)),
             value => request.free().pay(self, Ok(value), Outcome::Completed),

@@ -125,12 +125,18 @@ async fn connect(core: &Core, lane: &Lane) -> io::Result<Wire> {
     let greeted = async {
         let mut wire = Wire::new((core.connect)().await?);
         let mut greeting = core.settings.greeting.clone();
+        let ping = greeting.len();
         // Refused by a server that takes connections while it still loads what it had on its disk.
         greeting.push(Command::new("PING"));
         if lane.blocks {
             greeting.push(Command::new("CLIENT").arg("ID"));
         }
         let answers = wire.greet(greeting).await?;
+        // On the loopback a connection may come about to itself while nobody listens: it would hear its own commands
+        // as answers, and keep the server from its port for as long as it lasts.
+        if !matches!(answers.get(ping), Some(Value::Bytes(said)) if said == "PONG") {
+            return Err(io::Error::other("PING is not answered with PONG: it is no Redis server"));
+        }
         if lane.blocks
             && let Some(client) = answers.last().and_then(Value::int)
         {
@@ -212,10 +218,11 @@ impl Talk<'_> {
         if !self.got.is_empty() {
             self.backoff.reset();
             lane.take_asked(self.got.len(), due);
-            let unasked = due.len() < self.got.len();
-            for (request, value) in due.drain(..).zip(self.got.drain(..)) {
+            let mut due = due.drain(..);
+            let mut unasked = false;
+            for value in self.got.drain(..) {
                 core.set_free(lane);
-                core.answer(request, value);
+                unasked |= !core.answer_next(&mut due, value);
             }
             if unasked {
                 return Err(io::Error::new(io::ErrorKind::InvalidData, "an answer that nobody asked for"));

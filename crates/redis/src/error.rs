@@ -83,7 +83,9 @@ impl fmt::Display for Error {
 impl fmt::Display for Why {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Refused(Refusal::Full) => f.write_str("not sent, as much is in flight as the link allows"),
+            Self::Refused(Refusal::Full) => f.write_str(
+                "not sent, as many are in flight, or block, as `in_flight` and `waits` of the link's Settings allow",
+            ),
             Self::Refused(_) => f.write_str("not sent, the link is stopped"),
             Self::Unreachable { patience, trouble: Some(trouble) } => {
                 write!(f, "not sent, no connection within {patience:?}: {trouble}")

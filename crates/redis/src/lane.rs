@@ -13,12 +13,15 @@ use ebbtide_lifecycle::{Admission, OwnedPermit, blame::Origin};
 
 use crate::{
     answer::{Debt, Slot},
-    command::Frozen,
+    command::{Frozen, Lead, write_parts},
     timer::{LinkTimer, later},
 };
 
 /// More than this is not put into the buffer of a connection at a time: what is in there cannot be taken back.
 const OUT_MAX: usize = 64 << 10;
+
+/// More parts than this are not sent as one command: a script holds up everybody.
+const PARTS_MAX: usize = 128;
 
 /// One connection's commands. Any thread puts them in; the driver sends them, and answers.
 pub(crate) struct Lane {
@@ -61,6 +64,8 @@ pub(crate) struct Request {
     pub(crate) what: &'static str,
     /// There until it is sent.
     pub(crate) command: Option<Frozen>,
+    /// If it was sent as the first part of a command: how many parts that has. They come next.
+    pub(crate) parts: Option<usize>,
     pub(crate) debt: Debt,
     /// Its place among those that block, if it does.
     pub(crate) seat: Option<OwnedPermit>,
@@ -155,18 +160,34 @@ impl Lane {
                 continue;
             }
             let command = request.command.take().expect("there until it is sent");
-            command.write_to(out);
+            let first = asked.len();
+            let mut parts = vec![];
+            if let Some(lead) = &command.lead {
+                take_parts(waiting, lead, &mut void, |mut request| {
+                    parts.extend(request.command.take());
+                    request.by = later(now, request.patience);
+                    asked.push_back(request);
+                });
+                write_parts(lead, [&command].into_iter().chain(&parts), out);
+                request.parts = Some(1 + parts.len());
+            } else {
+                command.write_to(out);
+            }
             request.by = later(now, request.patience);
-            asked.push_back(request);
+            asked.insert(first, request);
         }
         (asked.len() > before, void)
     }
 
-    /// The next `count` that are answered. Fewer, if fewer were asked.
+    /// Those that the next `count` answers are for, all parts of a command one after the other. Fewer, if fewer were
+    /// asked.
     pub(crate) fn take_asked(&self, count: usize, into: &mut Vec<Request>) {
         let mut queue = self.lock();
-        let count = count.min(queue.asked.len());
-        into.extend(queue.asked.drain(..count));
+        let mut length = 0;
+        for _ in 0..count {
+            length += queue.asked.get(length).map_or(0, |request| request.parts.unwrap_or(1));
+        }
+        into.extend(queue.asked.drain(..length));
     }
 
     /// Until when the oldest that was sent is to be answered, and how long it was given.
@@ -201,13 +222,25 @@ impl Lane {
         self.lock().client = Some(client);
     }
 
+    /// The request that is parked here, if one is, and its place among those that block.
+    pub(crate) fn parked(&self) -> Option<(Arc<Slot>, Option<OwnedPermit>)> {
+        let mut queue = self.lock();
+        let Queue { asked, waiting, .. } = &mut *queue;
+        let request = asked.front_mut().or(waiting.front_mut()).filter(|_| self.blocks)?;
+        let slot = request.debt.slot.clone().filter(|_| request.debt.is_parked())?;
+        Some((slot, request.seat.take()))
+    }
+
     /// What to do about a request that nobody waits for any more.
     pub(crate) fn interrupt(&self, slot: &Arc<Slot>) -> Interrupt {
         let is_it =
             |request: &Request| request.debt.slot.as_ref().is_some_and(|other| Arc::ptr_eq(other, slot));
         let mut queue = self.lock();
         if let Some(at) = queue.waiting.iter().position(is_it) {
-            return queue.waiting.remove(at).map_or(Interrupt::Nothing, Interrupt::Unsent);
+            return queue
+                .waiting
+                .remove(at)
+                .map_or(Interrupt::Nothing, |request| Interrupt::Unsent(Box::new(request)));
         }
         let client = queue.client;
         match (queue.asked.front().filter(|request| is_it(request)), client) {
@@ -220,12 +253,37 @@ impl Lane {
     }
 }
 
+/// Takes out those at the front that can be sent with what `lead` begins.
+fn take_parts(
+    waiting: &mut VecDeque<Request>,
+    lead: &Lead,
+    void: &mut Vec<Request>,
+    mut take: impl FnMut(Request),
+) {
+    let is_part = |request: &Request| {
+        let lead_of = |command: &Frozen| command.lead.as_ref().is_some_and(|other| other.is(lead));
+        request.command.as_ref().is_some_and(lead_of)
+    };
+    let mut taken = 1;
+    while taken < PARTS_MAX
+        && waiting.front().is_some_and(is_part)
+        && let Some(request) = waiting.pop_front()
+    {
+        if request.debt.is_void() {
+            void.push(request);
+            continue;
+        }
+        taken += 1;
+        take(request);
+    }
+}
+
 /// See [`Lane::interrupt`].
 pub(crate) enum Interrupt {
     /// It is over.
     Nothing,
     /// It was not sent, and will not be.
-    Unsent(Request),
+    Unsent(Box<Request>),
     /// The server is to be told to answer it at once.
     Unblock { client: u64, admission: Admission<LinkTimer> },
 }

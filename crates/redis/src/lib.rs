@@ -62,12 +62,12 @@ mod wire;
 pub use ebbtide_lifecycle as lifecycle;
 
 pub use self::{
-    answer::{Answer, Unclaimed},
+    answer::{Answer, Parked, Unclaimed},
     command::Command,
     core::Driver,
     error::{Error, Why},
     link::Link,
-    script::{Call, Script},
+    script::{Call, Joint, Part, Script},
     settings::Settings,
     timer::{LinkTimer, Nap},
     value::{ServerError, Value},

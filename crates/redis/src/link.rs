@@ -23,7 +23,7 @@ use crate::{
     driver::drive,
     error::Error,
     lane::{Lane, Orders},
-    script::Call,
+    script::{Call, Part},
     settings::Settings,
     timer::LinkTimer,
     value::Value,
@@ -144,11 +144,47 @@ impl Link {
         self.run_with(call, Some(unclaimed)).await
     }
 
+    /// Runs a script for one of many: see [`Joint`](crate::Joint). It is on its way when this returns. The answer is
+    /// what the script gives for this one.
+    ///
+    /// # Errors
+    /// As any command; the script's own, which are those of the server, go to all that were asked with it.
+    pub fn run_part(&self, part: Part) -> impl Future<Output = Result<Value, Error>> + use<> {
+        self.run_part_with(part, None)
+    }
+
+    /// The same. If nobody takes the answer when it comes, `unclaimed` gets it, as in [`ask_or`](Link::ask_or).
+    ///
+    /// # Errors
+    /// As [`run_part`](Link::run_part).
+    pub fn run_part_or(
+        &self,
+        part: Part,
+        unclaimed: &Unclaimed,
+    ) -> impl Future<Output = Result<Value, Error>> + use<> {
+        self.run_part_with(part, Some(unclaimed))
+    }
+
+    fn run_part_with(
+        &self,
+        part: Part,
+        unclaimed: Option<&Unclaimed>,
+    ) -> impl Future<Output = Result<Value, Error>> + use<> {
+        let asked = self.question(part.by_hash(), None, unclaimed);
+        let (link, unclaimed) = (self.clone(), unclaimed.cloned());
+        async move {
+            match asked.await {
+                Err(error) if is_unknown(&error) => {
+                    link.question(part.in_full(), None, unclaimed.as_ref()).await
+                }
+                answer => answer,
+            }
+        }
+    }
+
     async fn run_with(&self, call: Call, unclaimed: Option<&Unclaimed>) -> Result<Value, Error> {
         match self.question(call.by_hash(), None, unclaimed).await {
-            Err(error) if error.server().is_some_and(|error| error.code() == "NOSCRIPT") => {
-                self.question(call.in_full(), None, unclaimed).await
-            }
+            Err(error) if is_unknown(&error) => self.question(call.in_full(), None, unclaimed).await,
             answer => answer,
         }
     }
@@ -172,6 +208,11 @@ impl Link {
     }
 }
 
+/// Whether the server does not know a script by its hash.
+fn is_unknown(error: &Error) -> bool {
+    error.server().is_some_and(|error| error.code() == "NOSCRIPT")
+}
+
 impl Drop for Owner {
     fn drop(&mut self) {
         self.core.order(Orders::Finish);
@@ -186,6 +227,7 @@ impl Component for Link {
     fn stop(&self, deadline: Deadline, _reason: &Reason) -> Stopping {
         let core = self.core.clone();
         core.intake.gate().seal();
+        core.recall();
         // Also ends when another stop, with an earlier deadline, cuts off what is left.
         let drained = core.intake.gate().drained();
         let timer = core.timer.clone();

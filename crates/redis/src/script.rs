@@ -5,7 +5,7 @@ use std::sync::Arc;
 use ebbtide_lifecycle::blame::Origin;
 
 use crate::{
-    command::{Command, Frozen},
+    command::{Command, Frozen, Lead},
     sha1,
 };
 
@@ -84,6 +84,75 @@ impl Call {
     /// With the hash, which the server may not know.
     pub(crate) fn by_hash(&self) -> Command {
         self.command.clone()
+    }
+}
+
+/// A script with its keys and first arguments, that does the same for many, each with arguments of its own.
+///
+/// What is [asked of it](Part) goes to the server together, as one command, as long as it was asked in a row and the
+/// connection has not sent it yet. The script has to give an array, with what becomes of each in their order.
+#[derive(Clone, Debug)]
+pub struct Joint {
+    by_hash: Lead,
+    in_full: Lead,
+}
+
+/// What is asked of a [`Joint`] script for one.
+#[derive(Clone, Debug)]
+pub struct Part {
+    joint: Joint,
+    command: Command,
+}
+
+impl Call {
+    /// The script for many, with the arguments so far.
+    #[must_use]
+    pub fn joint(self) -> Joint {
+        let lead = |command: Command| {
+            let Frozen { args, packed, .. } = command.freeze();
+            Lead { args, packed }
+        };
+        Joint { by_hash: lead(self.by_hash()), in_full: lead(self.in_full()) }
+    }
+}
+
+impl Joint {
+    /// What is asked for one; its arguments follow.
+    #[must_use]
+    #[track_caller]
+    pub fn part(&self) -> Part {
+        Part { joint: self.clone(), command: Command::part("EVALSHA") }
+    }
+}
+
+impl Part {
+    /// The same, with one more argument.
+    #[must_use]
+    pub fn arg(mut self, arg: impl AsRef<[u8]>) -> Self {
+        self.command = self.command.arg(arg);
+        self
+    }
+
+    /// The same, with a number as one more argument.
+    #[must_use]
+    pub fn int(mut self, number: u64) -> Self {
+        self.command = self.command.int(number);
+        self
+    }
+
+    /// The same, known by `origin` to whoever asks who is in flight.
+    #[must_use]
+    pub fn known_as(mut self, origin: &Origin) -> Self {
+        self.command = self.command.known_as(origin);
+        self
+    }
+
+    pub(crate) fn by_hash(&self) -> Command {
+        self.command.clone().led_by(&self.joint.by_hash)
+    }
+
+    pub(crate) fn in_full(self) -> Command {
+        self.command.led_by(&self.joint.in_full)
     }
 }
 

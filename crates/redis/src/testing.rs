@@ -4,6 +4,7 @@ use std::{
     env, fs,
     io::{BufRead, BufReader},
     net::{Ipv4Addr, SocketAddr, TcpListener},
+    ops::Range,
     path::PathBuf,
     process::{self, Child, Command, Stdio},
     sync::atomic::{AtomicU64, Ordering},
@@ -20,6 +21,12 @@ pub struct Server {
 
 /// How often another port is tried when somebody else has taken the one that was free.
 const PORTS_MAX: usize = 8;
+
+/// Below those that systems give to whoever connects: one of these could take the server's port while it is down.
+const PORTS: Range<u16> = 15_000..30_000;
+
+/// How far apart processes with neighbouring numbers begin to look for a port.
+const STRIDE: u64 = 257;
 
 impl Server {
     /// Starts a server; it takes connections when this returns.
@@ -85,9 +92,13 @@ impl Server {
     }
 }
 
+/// Each process, and each call, begins to look somewhere else.
 fn free_address() -> SocketAddr {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port of the loopback");
-    listener.local_addr().expect("it is bound")
+    static LOOKED: AtomicU64 = AtomicU64::new(0);
+    let begin = (LOOKED.fetch_add(1, Ordering::Relaxed) + u64::from(process::id())) * STRIDE;
+    let ports = PORTS.cycle().skip(begin as usize % PORTS.len()).take(PORTS.len());
+    let mut addresses = ports.map(|port| SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
+    addresses.find(|address| TcpListener::bind(address).is_ok()).expect("a free port of the loopback")
 }
 
 impl Drop for Server {

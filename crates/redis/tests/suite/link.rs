@@ -6,7 +6,7 @@ use std::{
 use ebbtide_lifecycle::{Component, Refusal};
 use ebbtide_redis::{Command, Script, Settings, Unclaimed, Value, Why, testing::Server};
 
-use crate::{finish, site, until_blocked};
+use crate::{AGES, finish, site, until_blocked};
 
 #[test]
 fn answers_come_in_the_order_of_the_questions() {
@@ -169,4 +169,99 @@ fn times_without_end_are_no_trouble() {
     finish(link.ask(Command::new("PING"))).unwrap();
     finish(link.ask(Command::new("RPUSH").arg("bell").arg("1"))).unwrap();
     finish(link.wait(Command::new("BLPOP").arg("bell").arg("0"), Duration::MAX)).unwrap();
+}
+
+#[test]
+fn what_is_parked_can_be_waited_for_again() {
+    let server = Server::start();
+    let site = site(server.address(), Settings::default());
+    let parked = site.link.wait(Command::new("BLPOP").arg("list").arg("30"), AGES).park().unwrap();
+    until_blocked(&site.link);
+    let answer = parked.resume();
+    finish(site.link.ask(Command::new("RPUSH").arg("list").arg("a"))).unwrap();
+    assert_eq!(finish(answer).unwrap().array().unwrap()[1], Value::Bytes("a".into()));
+    assert!(site.link.ask(Command::new("PING")).park().is_none(), "it does not block");
+}
+
+#[test]
+fn what_is_answered_while_it_is_parked_is_unclaimed_at_once() {
+    let server = Server::start();
+    let site = site(server.address(), Settings::default());
+    let (told, is_told) = mpsc::channel();
+    let unclaimed: Unclaimed = Arc::new(move |value| {
+        told.send(value).unwrap();
+        Some(Command::new("SET").arg("passed").arg("on"))
+    });
+    let wait = || site.link.wait_or(Command::new("BLPOP").arg("list").arg("30"), AGES, &unclaimed);
+    let parked = wait().park().unwrap();
+    until_blocked(&site.link);
+    finish(site.link.ask(Command::new("RPUSH").arg("list").arg("a"))).unwrap();
+    let value = is_told.recv_timeout(AGES).unwrap();
+    assert_eq!(finish(parked.resume()).unwrap(), value, "whoever comes back is told of it too");
+    assert_eq!(finish(site.link.ask(Command::new("GET").arg("passed"))).unwrap(), Value::Bytes("on".into()));
+    // Ended when it is dropped: nothing came, so there is nothing to pass on.
+    drop(wait().park());
+    while site.link.in_flight() > 0 {}
+    assert!(is_told.try_recv().is_err());
+}
+
+#[test]
+fn what_is_parked_gives_up_its_place_to_others() {
+    let server = Server::start();
+    let mut settings = Settings::default();
+    settings.waits = 1;
+    let site = site(server.address(), settings);
+    let wait = |list| site.link.wait(Command::new("BLPOP").arg(list).arg("30"), AGES);
+    let parked = wait("one").park().unwrap();
+    until_blocked(&site.link);
+    let other = wait("other");
+    finish(site.link.ask(Command::new("RPUSH").arg("other").arg("a"))).unwrap();
+    assert!(finish(other).is_ok());
+    assert_eq!(finish(parked.resume()).unwrap(), Value::Nil);
+    let _held = wait("one");
+    assert!(finish(wait("other")).is_err(), "one that is waited for does not");
+}
+
+#[test]
+fn what_is_asked_of_a_joint_script_in_a_row_is_one_command_and_each_gets_its_own_answer() {
+    let server = Server::start();
+    let site = site(server.address(), Settings::default());
+    let script = Script::new(
+        "if ARGV[2] == 'bad' then return redis.error_reply('BAD all of them') end
+         local given = {}
+         for i = 2, #ARGV do given[i - 1] = ARGV[1] .. ARGV[i] end
+         return given",
+    );
+    let joint = script.call([] as [&str; 0]).arg("no. ").joint();
+    let ask = |parts: &mut dyn Iterator<Item = String>| {
+        let (go, is_going) = mpsc::channel::<()>();
+        // The loop does nothing else until all are asked.
+        site.events
+            .handle()
+            .post(move || {
+                let _ = is_going.recv();
+            })
+            .ok()
+            .unwrap();
+        let asked: Vec<_> = parts.map(|part| site.link.run_part(joint.part().arg(part))).collect();
+        go.send(()).unwrap();
+        asked.into_iter().map(finish).collect::<Vec<_>>()
+    };
+    let commands = || {
+        let stats = finish(site.link.ask(Command::new("INFO").arg("commandstats"))).unwrap().bytes().unwrap();
+        let stats = String::from_utf8_lossy(&stats).into_owned();
+        let line = stats.lines().find(|line| line.starts_with("cmdstat_evalsha:")).unwrap();
+        line.split(['=', ',']).nth(1).unwrap().parse::<usize>().unwrap()
+    };
+    // The first time the server does not know it.
+    for expected in [3, 6] {
+        let answers = ask(&mut (0..300).map(|number| number.to_string()));
+        for (number, answer) in answers.into_iter().enumerate() {
+            assert_eq!(answer.unwrap(), Value::Bytes(format!("no. {number}").into()));
+        }
+        assert_eq!(commands(), expected, "128 at a time");
+    }
+    for answer in ask(&mut ["bad", "1", "2"].into_iter().map(str::to_owned)) {
+        assert_eq!(answer.unwrap_err().server().unwrap().text(), "BAD all of them");
+    }
 }

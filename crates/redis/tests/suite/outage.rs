@@ -1,4 +1,9 @@
-use std::{net::TcpListener, time::Duration};
+use std::{
+    io::{Read as _, Write as _},
+    net::TcpListener,
+    thread,
+    time::Duration,
+};
 
 use ebbtide_lifecycle::Component;
 use ebbtide_redis::{Command, Settings, Value, Why, testing::Server};
@@ -85,6 +90,25 @@ fn a_server_that_does_not_greet_is_no_server() {
     let site = site(listener.local_addr().unwrap(), settings);
     let said = finish(site.link.ask(Command::new("PING"))).unwrap_err().to_string();
     assert!(said.ends_with("not sent, no connection within 100ms: not connected within 20ms"), "{said}");
+}
+
+/// What a connection to oneself does: on the loopback it comes about while nobody listens at the port.
+#[test]
+fn a_peer_that_says_what_it_was_told_is_no_server() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let site = site(listener.local_addr().unwrap(), impatient(100));
+    thread::spawn(move || {
+        for mut stream in listener.incoming().map_while(Result::ok) {
+            let mut heard = [0; 64];
+            while let Ok(count @ 1..) = stream.read(&mut heard) {
+                let _ = stream.write_all(&heard[..count]);
+            }
+        }
+    });
+    let error = finish(site.link.ask(Command::new("GET").arg("n"))).unwrap_err();
+    assert!(matches!(error.why(), Why::Unreachable { .. }), "{error}");
+    let said = error.to_string();
+    assert!(said.ends_with("PING is not answered with PONG: it is no Redis server"), "{said}");
 }
 
 #[test]

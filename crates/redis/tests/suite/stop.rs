@@ -95,3 +95,16 @@ fn a_link_whose_handles_are_gone_ends_when_its_answers_are_there() {
     assert_eq!(is_closed.recv_timeout(crate::AGES), Ok(0));
     events.stop();
 }
+
+#[test]
+fn a_stop_does_not_wait_for_what_is_parked() {
+    let server = Server::start();
+    let site = site(server.address(), Settings::default());
+    let parked = site.link.wait(Command::new("BLPOP").arg("list").arg("300"), crate::AGES).park();
+    crate::until_blocked(&site.link);
+    let late = site.link.wait(Command::new("BLPOP").arg("list").arg("300"), crate::AGES);
+    let stopping = site.link.stop(Deadline::after(SystemClock, crate::AGES), &Reason::requested("test"));
+    assert!(late.park().is_none(), "nothing is parked any more");
+    assert_eq!(stopping.wait(), Stopped::Clean);
+    drop(parked);
+}
