@@ -67,8 +67,18 @@ impl DeadLetter {
     /// As the body of a message.
     #[must_use]
     pub fn encode(&self) -> Bytes {
-        let reason = shortened(&self.reason);
-        let mut bytes = BytesMut::with_capacity(8 + reason.len() + self.body.len());
+        self.encode_with(shortened(&self.reason, REASON_MAX))
+    }
+
+    /// The same in so many bytes, with as much of the reason as there is room for. Nothing if there is none for the
+    /// body.
+    pub(crate) fn encode_within(&self, limit: usize) -> Option<Bytes> {
+        let room = limit.checked_sub(NUMBERS + self.body.len())?;
+        Some(self.encode_with(shortened(&self.reason, room.min(REASON_MAX))))
+    }
+
+    fn encode_with(&self, reason: &str) -> Bytes {
+        let mut bytes = BytesMut::with_capacity(NUMBERS + reason.len() + self.body.len());
         bytes.put_u32_le(self.attempts);
         bytes.put_u32_le(reason.len() as u32);
         bytes.put_slice(reason.as_bytes());
@@ -94,8 +104,11 @@ impl DeadLetter {
 /// How much of a reason is kept: an error's text may have a whole document in it, and the letter still has to fit.
 const REASON_MAX: usize = 4096;
 
-fn shortened(reason: &str) -> &str {
-    let end = (0..=REASON_MAX.min(reason.len())).rev().find(|end| reason.is_char_boundary(*end));
+/// How many bytes the attempts and the length of the reason take.
+const NUMBERS: usize = 8;
+
+fn shortened(reason: &str, max: usize) -> &str {
+    let end = (0..=max.min(reason.len())).rev().find(|end| reason.is_char_boundary(*end));
     &reason[..end.unwrap_or(0)]
 }
 

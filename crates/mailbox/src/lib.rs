@@ -46,7 +46,8 @@
 //! 2. [`Office`] and [`MemoryMailbox`]: mailboxes in memory. `memory::shelf` has the messages, `memory::receive` the
 //!    wait.
 //! 3. [`worker`]: `work` is the loop, `attempt` one message, `lease` what keeps it out of sight.
-//! 4. `conformance`, behind the feature of that name: what an implementor calls from his own tests.
+//! 4. `json`, behind the feature of that name: bodies with types of one's own.
+//! 5. `conformance`, behind the feature of that name: what an implementor calls from his own tests.
 
 #![forbid(unsafe_code)]
 
@@ -54,6 +55,8 @@
 pub mod conformance;
 mod envelope;
 mod error;
+#[cfg(feature = "json")]
+pub mod json;
 mod mailbox;
 mod memory;
 mod message;

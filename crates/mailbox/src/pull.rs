@@ -51,6 +51,12 @@ impl Pull {
         Ok(self)
     }
 
+    /// The same, without waiting.
+    pub(crate) const fn at_once(mut self) -> Self {
+        self.wait = Duration::ZERO;
+        self
+    }
+
     /// How many are wanted at most.
     #[must_use]
     pub const fn batch(&self) -> usize {

@@ -1,12 +1,11 @@
 //! Where the messages of one mailbox are on the server.
 
-use ebbtide_redis::{Call, Command, Link, Script};
+use ebbtide_redis::{Call, Command, Joint, Link, Script};
 
-use super::scripts::SCRIPTS;
+use super::{bell::HORIZON, scripts::SCRIPTS};
 use crate::{
     error::BackendError,
     message::{Address, MessageId, Receipt, Settlement},
-    pull::Pull,
     span::Span,
 };
 
@@ -52,6 +51,10 @@ impl Keys {
         script.call(&self.0)
     }
 
+    pub(super) fn unlink(&self) -> Command {
+        self.0.iter().fold(Command::new("UNLINK"), |command, key| command.arg(key))
+    }
+
     pub(super) fn settle(&self, receipts: impl IntoIterator<Item = Receipt>, how: Settlement) -> Call {
         let (how, span) = match how {
             Settlement::Ack => ("ack", Span::ZERO),
@@ -61,6 +64,16 @@ impl Keys {
         };
         let call = self.call(&SCRIPTS.settle).arg(how).int(micros(span)).int(horizon());
         receipts.into_iter().fold(call, with_receipt)
+    }
+
+    /// Acknowledges as many as are acknowledged at the same time.
+    pub(super) fn acks(&self) -> Joint {
+        self.settle([], Settlement::Ack).joint()
+    }
+
+    /// Receives for as many as receive at the same time, with the same visibility.
+    pub(super) fn receives(&self, visibility: Span, limits: &str) -> Joint {
+        self.call(&SCRIPTS.receive).int(micros(visibility)).int(horizon()).arg(limits).joint()
     }
 
     pub(super) fn pass(&self) -> Call {
@@ -85,10 +98,9 @@ impl Keys {
     }
 }
 
-/// A receiver waits no longer than this, and then looks again by itself: what is due later need not be told to those
-/// who wait at this moment.
-pub(super) fn horizon() -> u64 {
-    Pull::WAIT_MAX.as_micros() as u64
+/// See [`HORIZON`], in microseconds.
+pub(super) const fn horizon() -> u64 {
+    HORIZON.as_micros() as u64
 }
 
 pub(super) fn micros(span: Span) -> u64 {
@@ -96,10 +108,14 @@ pub(super) fn micros(span: Span) -> u64 {
     span.duration().as_nanos().div_ceil(1000) as u64
 }
 
-/// The same, with what a delivery is known by: the message, the delivery, and which of the message's it is.
+/// The same, with what a delivery is known by.
 pub(super) fn with_receipt(call: Call, receipt: Receipt) -> Call {
-    let (delivery, count) = (receipt.delivery >> COUNT_BITS, receipt.delivery & ((1 << COUNT_BITS) - 1));
-    call.int(receipt.id.0).int(delivery).int(count)
+    numbers(receipt).into_iter().fold(call, Call::int)
+}
+
+/// What a delivery is known by: the message, the delivery, and which of the message's it is.
+pub(super) fn numbers(receipt: Receipt) -> [u64; 3] {
+    [receipt.id.0, receipt.delivery >> COUNT_BITS, receipt.delivery & ((1 << COUNT_BITS) - 1)]
 }
 
 pub(super) fn receipt(id: u64, delivery: u64, count: u64) -> Receipt {

@@ -3,18 +3,23 @@
 //! Every act is one script, so one command and one step: nothing is seen half done. Times are the server's, and no
 //! process has to run in order that messages come back: whoever receives moves those whose time has come.
 
+mod bell;
 mod keys;
 mod receive;
 mod scripts;
 
-use std::{fmt, sync::Arc};
+use std::{
+    fmt,
+    sync::{Arc, Mutex},
+};
 
 use bytes::Bytes;
 use ebbtide_lifecycle::{Reason, Trigger, blame::Origin};
-use ebbtide_redis::{Call, Link, Unclaimed, Value};
+use ebbtide_redis::{Call, Joint, Link, Part, Unclaimed, Value};
 
 use self::{
-    keys::{Keys, horizon, micros, with_receipt},
+    bell::Bells,
+    keys::{Keys, horizon, micros, numbers, with_receipt},
     receive::{nonsense, pack, passes, releases},
     scripts::SCRIPTS,
 };
@@ -24,14 +29,22 @@ use crate::{
     memory::Limits,
     message::{Address, Counts, Delivery, Message, MessageId, Receipt, Settlement},
     pull::Pull,
+    span::Span,
 };
 
 /// A mailbox on a Redis server. A clone is another handle to the same; [closing](Mailbox::close) closes it for all
 /// clones of this one, and for nobody else: other processes go on.
 ///
-/// What a delivery costs, in commands: 1 to send, 1 to receive a whole batch, 1 to settle. A receiver that finds
-/// nothing and waits makes 1 more, which blocks on a connection of its own until something comes, or its wait is
-/// over; only if a message comes back by itself meanwhile, or within 20 s, does it look again.
+/// What a delivery costs, in commands: 1 to send, 1 to receive a whole batch, 1 to settle; and batches that are
+/// received in the same turn of a loop go together, as those do that are acknowledged in one. Whoever waits again and
+/// again at an empty mailbox makes 1 for each wait: in turn one that looks, and one that blocks, on a connection of
+/// its own, and goes on to do so between two waits, for a minute. Only if a message comes back by itself meanwhile,
+/// or soon after, does he look again.
+///
+/// Each who waits needs a place among the `waits` of the link's [`Settings`](ebbtide_redis::Settings), 64 unless told
+/// otherwise: with more of them on one link, some get an error instead of their wait, and have to come again.
+/// Whoever dies in the moment in which he was to look takes that with him: others who wait look by themselves within
+/// about a minute.
 ///
 /// The server has to be Redis 6.2 or later, or one that does the same. All keys of the mailbox `orders` begin with
 /// `{orders}:`, so that a cluster keeps them together; the [`Link`] goes to the server that has them. A message
@@ -43,9 +56,15 @@ pub struct RedisMailbox {
 
 /// What the handles of a mailbox share.
 struct Desk {
+    /// Dropped before the link is, whose connection ends them.
+    bells: Bells,
     link: Link,
     address: Address,
     keys: Arc<Keys>,
+    /// See [`Keys::acks`].
+    acks: Joint,
+    /// See [`Keys::receives`]: that of the last visibility.
+    receives: Mutex<Option<(Span, Joint)>>,
     limits: Limits,
     /// The limits, as the server has them.
     limits_text: String,
@@ -102,9 +121,23 @@ impl RedisMailbox {
         let (release, pass) = (releases(keys.clone()), passes(keys.clone()));
         let limits = Limits { capacity, body };
         let closing = Trigger::new();
-        Ok(Self {
-            desk: Arc::new(Desk { link, address, keys, limits, limits_text, origin, closing, release, pass }),
-        })
+        let bells = Bells::default();
+        let acks = keys.acks();
+        let desk = Desk {
+            bells,
+            link,
+            address,
+            keys,
+            acks,
+            receives: Mutex::default(),
+            limits,
+            limits_text,
+            origin,
+            closing,
+            release,
+            pass,
+        };
+        Ok(Self { desk: Arc::new(desk) })
     }
 
     /// Where replies to it are sent.
@@ -117,6 +150,20 @@ impl RedisMailbox {
     #[must_use]
     pub fn limits(&self) -> Limits {
         self.desk.limits
+    }
+
+    /// Closes it, and takes it off the server with everything in it: for mailboxes that are made for one purpose, such
+    /// as a few replies. Replies to it find nobody there. It is made anew when it is opened again, or when somebody who
+    /// has it open sends to it.
+    ///
+    /// # Errors
+    /// If the server is not there.
+    pub fn remove(self) -> Boxed<'static, Result<(), BackendError>> {
+        self.close();
+        Box::pin(async move {
+            let answer = self.desk.link.ask(self.desk.keys.unlink().known_as(&self.desk.origin)).await;
+            answer.map(drop).map_err(BackendError::from)
+        })
     }
 }
 
@@ -180,12 +227,17 @@ impl Desk {
         Err(ReplyError::Refused(SendError { message, why }))
     }
 
-    async fn settled(&self, call: Call) -> Result<(), SettleError> {
-        match self.number("settling", call).await {
-            Ok(0) => Err(SettleError::ReceiptExpired),
-            Ok(_) => Ok(()),
-            Err(error) => Err(SettleError::Backend(error)),
+    /// Those that are acknowledged in the same turn of the loop go to the server as one command.
+    async fn ack(&self, receipt: Receipt) -> Result<(), SettleError> {
+        let part = numbers(receipt).into_iter().fold(self.acks.part().known_as(&self.origin), Part::int);
+        match self.link.run_part(part).await {
+            Ok(value) => is_settled(&value),
+            Err(error) => Err(SettleError::Backend(self.keys.explain(&self.link, error).await)),
         }
+    }
+
+    async fn settled(&self, call: Call) -> Result<(), SettleError> {
+        is_settled(&self.run(&self.keys, call).await.map_err(SettleError::Backend)?)
     }
 
     async fn counts(&self) -> Result<Counts, BackendError> {
@@ -193,6 +245,16 @@ impl Desk {
         let counts: Vec<_> = counts.iter().filter_map(|count| u64::try_from(count.int()?).ok()).collect();
         let [pending, delayed, invisible] = counts[..] else { return Err(nonsense("counting")) };
         Ok(Counts::new(pending, delayed, invisible))
+    }
+}
+
+/// What the server says of one delivery, alone or in an array of one.
+fn is_settled(value: &Value) -> Result<(), SettleError> {
+    match value {
+        Value::Int(0) => Err(SettleError::ReceiptExpired),
+        Value::Int(_) => Ok(()),
+        Value::Array(values) if values.len() == 1 => is_settled(&values[0]),
+        _ => Err(SettleError::Backend(nonsense("settling"))),
     }
 }
 
@@ -214,7 +276,10 @@ impl Mailbox for RedisMailbox {
     }
 
     fn settle(&self, receipt: Receipt, how: Settlement) -> Boxed<'_, Result<(), SettleError>> {
-        Box::pin(self.desk.settled(self.desk.keys.settle([receipt], how)))
+        match how {
+            Settlement::Ack => Box::pin(self.desk.ack(receipt)),
+            how => Box::pin(self.desk.settled(self.desk.keys.settle([receipt], how))),
+        }
     }
 
     fn checkpoint(&self, receipt: Receipt, progress: Bytes) -> Boxed<'_, Result<(), SettleError>> {
@@ -235,7 +300,9 @@ impl Mailbox for RedisMailbox {
     }
 
     fn close(&self) -> bool {
-        self.desk.closing.fire(Reason::requested("the mailbox is closed"))
+        let was_open = self.desk.closing.fire(Reason::requested("the mailbox is closed"));
+        self.desk.bells.close();
+        was_open
     }
 
     fn is_closed(&self) -> bool {

@@ -1,26 +1,27 @@
-//! The long poll: one call that finds nothing, and one that blocks at the bell until there may be something.
+//! The long poll: a look that finds nothing, and a bell that rings when there may be something.
 
 use std::{
     future::{Future, poll_fn},
-    pin::pin,
-    sync::Arc,
+    pin::Pin,
+    sync::{Arc, PoisonError},
     task::Poll,
     time::{Duration, Instant},
 };
 
 use bytes::{Buf, Bytes};
 use ebbtide_lifecycle::time::{Clock, Timer};
-use ebbtide_redis::{Command, Unclaimed, Value};
+use ebbtide_redis::{Command, Joint, Unclaimed, Value};
 
 use super::{
     Desk,
-    keys::{Keys, horizon, micros, receipt},
-    scripts::SCRIPTS,
+    bell::{Bell, HANGS, HORIZON, Quiet},
+    keys::{Keys, receipt},
 };
 use crate::{
     error::{BackendError, ReceiveError},
     message::{Address, Delivery, Settlement},
     pull::Pull,
+    span::Span,
 };
 
 /// What the server counts in when it blocks.
@@ -36,18 +37,29 @@ struct Found {
 impl Desk {
     pub(super) async fn receive(&self, pull: Pull) -> Result<Vec<Delivery>, ReceiveError> {
         let timer = self.link.timer();
-        let mut until: Option<Instant> = None;
+        let until = timer.now() + pull.patience();
+        // Who does not wait is told of nothing, and has to look.
+        let mut known = if pull.patience().is_zero() { None } else { self.bells.quiet(until) };
         loop {
-            let now = timer.now();
-            let patience = until.get_or_insert(now + pull.patience()).saturating_duration_since(now);
-            let found = self.look(pull, !patience.is_zero()).await?;
-            if !found.deliveries.is_empty() || patience.is_zero() {
-                return Ok(found.deliveries);
-            }
-            let rung = self.wait(patience, found.due.filter(|due| *due < patience)).await?;
+            let quiet = match known.take() {
+                Some(quiet) => quiet,
+                None => {
+                    let since = timer.now();
+                    let waits = since < until;
+                    // Whatever comes of it, what was known before is not known any more.
+                    self.bells.know(None);
+                    let found = self.look(pull, waits).await?;
+                    if !found.deliveries.is_empty() || !waits {
+                        return Ok(found.deliveries);
+                    }
+                    let quiet = Quiet { since, due: found.due.map(|due| timer.now() + due + TICK) };
+                    self.bells.know(Some(quiet));
+                    quiet
+                }
+            };
+            let is_told = self.wait(until, quiet.due.filter(|due| *due < until)).await?;
             // Who leaves while something comes back soon looks once more, so that somebody is there then.
-            let soon = found.due.is_some_and(|due| due < Pull::WAIT_MAX);
-            if !rung && !soon {
+            if !is_told && !quiet.is_soon() {
                 return Ok(Vec::new());
             }
         }
@@ -55,9 +67,9 @@ impl Desk {
 
     /// Takes what there is.
     async fn look(&self, pull: Pull, waits: bool) -> Result<Found, ReceiveError> {
-        let call = self.keys.call(&SCRIPTS.receive).int(pull.batch() as u64).int(micros(pull.lease()));
-        let call = call.int(u64::from(waits)).int(horizon()).arg(&*self.limits_text).known_as(&self.origin);
-        let answer = self.closing.token().wrap(self.link.run_or(call, &self.release)).await;
+        let part = self.receives(pull.lease()).part().int(pull.batch() as u64).int(u64::from(waits));
+        let asked = self.link.run_part_or(part.known_as(&self.origin), &self.release);
+        let answer = self.closing.token().wrap(Box::pin(asked)).await;
         let value = match answer.map_err(|_closed| ReceiveError::Closed)? {
             Ok(value) => value,
             Err(error) => return Err(ReceiveError::Backend(self.keys.explain(&self.link, error).await)),
@@ -71,26 +83,57 @@ impl Desk {
         Ok(found)
     }
 
-    /// Waits at the bell, but not for longer than `due`. Gives whether there may be something.
-    async fn wait(&self, patience: Duration, due: Option<Duration>) -> Result<bool, ReceiveError> {
-        // Rounded up: a wait that is over too early would look in vain.
-        let patience = patience + TICK;
-        let seconds = format!("{}.{:03}", patience.as_secs(), patience.subsec_millis());
-        let bell = Command::new("BLPOP").arg(self.keys.bell()).arg(seconds).known_as(&self.origin);
-        let mut rung = pin!(self.closing.token().wrap(self.link.wait_or(bell, patience, &self.pass)));
-        // By the timer of the link, because the server lets go of those who wait up to a tenth of a second too late.
-        let timer = self.link.timer();
-        let mut alarm = due.map(|due| timer.sleep_until(timer.now() + due + TICK));
-        let rung = poll_fn(|cx| match (rung.as_mut().poll(cx), &mut alarm) {
-            (Poll::Ready(rung), _) => Poll::Ready(Some(rung)),
-            (Poll::Pending, Some(alarm)) => alarm.as_mut().poll(cx).map(|()| None),
-            (Poll::Pending, None) => Poll::Pending,
-        });
-        let Some(rung) = rung.await else { return Ok(true) };
-        match rung.map_err(|_closed| ReceiveError::Closed)? {
-            Ok(value) => Ok(value != Value::Nil),
-            Err(error) => Err(ReceiveError::Backend(self.keys.explain(&self.link, error).await)),
+    /// What receives with this visibility. It is kept, because those that are to go together need the same one.
+    fn receives(&self, visibility: Span) -> Joint {
+        let mut kept = self.receives.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*kept {
+            Some((of, joint)) if *of == visibility => joint.clone(),
+            _ => {
+                let joint = self.keys.receives(visibility, &self.limits_text);
+                *kept = Some((visibility, joint.clone()));
+                joint
+            }
         }
+    }
+
+    /// Waits at a bell, but not for longer than until `due`. Gives whether there may be something.
+    async fn wait(&self, until: Instant, due: Option<Instant>) -> Result<bool, ReceiveError> {
+        let timer = self.link.timer();
+        // By the timer of the link, because the server lets go of those who wait up to a tenth of a second too late.
+        let mut alarm = timer.sleep_until(due.unwrap_or(until));
+        loop {
+            let now = timer.now();
+            if now >= until {
+                return Ok(false);
+            }
+            let mut bell = self.bells.take(now).unwrap_or_else(|| self.hang(now));
+            let mut rung = self.closing.token().wrap(&mut bell.answer);
+            let rung = poll_fn(|cx| match Pin::new(&mut rung).poll(cx) {
+                Poll::Ready(rung) => Poll::Ready(Some(rung)),
+                Poll::Pending => alarm.as_mut().poll(cx).map(|()| None),
+            });
+            let Some(rung) = rung.await else {
+                self.bells.put(bell);
+                return Ok(due.is_some());
+            };
+            match rung.map_err(|_closed| ReceiveError::Closed)? {
+                // The server has let go of it.
+                Ok(Value::Nil) => {}
+                Ok(_) => return Ok(true),
+                // It may have broken while nobody was there: whoever looks finds out.
+                Err(_) if bell.is_old => return Ok(true),
+                Err(error) => {
+                    // A server that comes back may have forgotten whom it has told.
+                    self.bells.know(None);
+                    return Err(ReceiveError::Backend(self.keys.explain(&self.link, error).await));
+                }
+            }
+        }
+    }
+
+    fn hang(&self, now: Instant) -> Bell {
+        let bell = Command::new("BLPOP").arg(self.keys.bell()).int(HANGS.as_secs()).known_as(&self.origin);
+        Bell { answer: self.link.wait_or(bell, HANGS, &self.pass), until: now + HANGS, is_old: false }
     }
 }
 
@@ -101,7 +144,7 @@ pub(super) fn releases(keys: Arc<Keys>) -> Unclaimed {
         if !deliveries.is_empty() {
             return Some(release(&keys, &deliveries));
         }
-        due.is_some_and(|due| due < Pull::WAIT_MAX).then(|| keys.pass().in_full())
+        due.is_some_and(|due| due < HORIZON).then(|| keys.pass().in_full())
     })
 }
 

@@ -3,7 +3,10 @@
 use std::{
     future::{Future, poll_fn},
     pin::pin,
-    sync::{Arc, atomic::AtomicU64},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, AtomicUsize, Ordering},
+    },
     task::Poll,
     time::Instant,
 };
@@ -18,7 +21,8 @@ use ebbtide_lifecycle::{
 use super::{Event, Failure, HandlerResult, Job, Shared, lease};
 use crate::{
     envelope::{DeadLetter, Reply},
-    error::SettleError,
+    error::{NotSent, SendError, SettleError},
+    mailbox::Mailbox,
     message::{Delivery, Message, Settlement},
     span::Span,
 };
@@ -32,17 +36,41 @@ pub(super) struct Held {
     pub(super) until: Instant,
 }
 
-/// Handles a message and settles it.
-pub(super) async fn attempt<T>(shared: &Shared<T>, held: Held)
+/// A handler that runs, among those that do.
+pub(super) struct Hand(Arc<AtomicUsize>);
+
+impl Hand {
+    pub(super) fn new(busy: &Arc<AtomicUsize>) -> Self {
+        // Relaxed: whoever polls the worker counts, and looks.
+        busy.fetch_add(1, Ordering::Relaxed);
+        Self(busy.clone())
+    }
+}
+
+impl Drop for Hand {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Handles a message and settles it. While it is settled, another can be handled.
+pub(super) async fn attempt<T>(shared: &Shared<T>, held: Held, hand: Hand)
 where
     T: Timer + Clone + Send + Sync + 'static,
     T::Sleep: Send,
 {
     let Held { delivery, permit, .. } = held;
     let seat = Sitting::new(shared, &delivery);
-    let outcome = match handle(shared, &delivery).await {
+    let handled = handle(shared, &delivery).await;
+    drop(hand);
+    let outcome = match handled {
         Ok(reply) => done(shared, &delivery, reply).await,
-        Err(failure) => failed(shared, &delivery, &failure).await,
+        Err(failure) => {
+            let outcome = failed(shared, &delivery, &failure).await;
+            // An error is foreign code.
+            drop(contain(|| drop(failure)));
+            outcome
+        }
     };
     // The seat first: an idle worker has no stragglers.
     drop(seat);
@@ -102,9 +130,9 @@ async fn failed<T>(shared: &Shared<T>, delivery: &Delivery, failure: &Failure) -
         (Some(delay), _) => Settlement::Nack(delay),
         (None, None) => Settlement::Ack,
         (None, Some(dead_letters)) => {
-            let letter = DeadLetter::new(delivery.body.clone(), failure.to_string().into(), attempts);
-            match dead_letters.send(Message::new(letter.encode())).await {
-                Ok(_) => Settlement::Ack,
+            let letter = DeadLetter::new(delivery.body.clone(), reason(failure), attempts);
+            match bury(&**dead_letters, &letter).await {
+                Ok(()) => Settlement::Ack,
                 Err(error) => {
                     shared.tell(&Event::NotBuried { id: delivery.id(), error: &error });
                     // Neither lost nor tried in a hurry.
@@ -114,11 +142,25 @@ async fn failed<T>(shared: &Shared<T>, delivery: &Delivery, failure: &Failure) -
         }
     };
     if how == Settlement::Ack {
-        answer(shared, delivery, || Reply::Failed(failure.to_string().into())).await;
+        answer(shared, delivery, || Reply::Failed(reason(failure))).await;
     }
     // What it is settled as does not change that it failed.
     let _ = settle(shared, delivery, how).await;
     Outcome::Failed
+}
+
+/// What is kept of a failure. An error whose text panics fails its message, and not the worker.
+fn reason(failure: &Failure) -> Arc<str> {
+    let text = contain(|| failure.to_string());
+    text.unwrap_or_else(|panicked| format!("an error that does not say what it is: {panicked}")).into()
+}
+
+async fn bury(dead_letters: &dyn Mailbox, letter: &DeadLetter) -> Result<(), SendError> {
+    let Err(refused) = dead_letters.send(Message::new(letter.encode())).await else { return Ok(()) };
+    let NotSent::TooLarge { limit, .. } = refused.why else { return Err(refused) };
+    // Rather with a part of its reason than tried for ever.
+    let Some(fits) = letter.encode_within(limit) else { return Err(refused) };
+    dead_letters.send(Message::new(fits)).await.map(drop)
 }
 
 async fn answer<T>(shared: &Shared<T>, delivery: &Delivery, reply: impl FnOnce() -> Reply) {
@@ -129,7 +171,15 @@ async fn answer<T>(shared: &Shared<T>, delivery: &Delivery, reply: impl FnOnce()
 }
 
 async fn settle<T>(shared: &Shared<T>, delivery: &Delivery, how: Settlement) -> Result<(), SettleError> {
-    let settled = shared.mailbox.settle(delivery.receipt, how).await;
+    let mut settled = shared.mailbox.settle(delivery.receipt, how).await;
+    if matches!(settled, Err(SettleError::Backend(_))) {
+        // A connection that broke is no reason to handle it twice; and a receipt is good for one settlement only.
+        let again = shared.mailbox.settle(delivery.receipt, how).await;
+        // If it has expired by now, it may be because it was settled at first: that is not known.
+        if !matches!(again, Err(SettleError::ReceiptExpired)) {
+            settled = again;
+        }
+    }
     if let Err(error) = &settled {
         shared.tell(&Event::NotSettled { id: delivery.id(), error });
     }

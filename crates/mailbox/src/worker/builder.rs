@@ -110,6 +110,9 @@ where
 
     /// Puts messages that are given up on there, as [`DeadLetter`](crate::DeadLetter)s. Without that they are told
     /// of, and gone.
+    ///
+    /// It has to take bodies that are 8 bytes larger than those of the worker's mailbox, and more for the reason, of
+    /// which as much is kept as fits. A message that it does not take is tried again.
     pub fn dead_letters(mut self, mailbox: Arc<dyn Mailbox>) -> Self {
         self.dead_letters = Some(mailbox);
         self

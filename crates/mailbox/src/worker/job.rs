@@ -1,6 +1,7 @@
 //! What a handler is given.
 
 use std::{
+    error::Error,
     fmt,
     sync::{
         Arc,
@@ -73,9 +74,17 @@ impl fmt::Debug for Job {
 /// Why a handler failed.
 pub enum Failure {
     /// It gave this error.
-    Error(Box<dyn std::error::Error + Send + Sync>),
+    Error(Box<dyn Error + Send + Sync>),
     /// It panicked.
     Panicked(Panicked),
+}
+
+impl Failure {
+    /// Whether the handler says that it would fail again: with a [`GiveUp`].
+    #[must_use]
+    pub fn is_final(&self) -> bool {
+        matches!(self, Self::Error(error) if error.is::<GiveUp>())
+    }
 }
 
 impl fmt::Display for Failure {
@@ -90,5 +99,47 @@ impl fmt::Display for Failure {
 impl fmt::Debug for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
+    }
+}
+
+/// An error of a handler after which its message is not tried again, whatever [`Retry`](super::Retry) says: a body that
+/// makes no sense, an account that is closed.
+///
+/// ```
+/// use ebbtide_mailbox::worker::{GiveUp, HandlerResult};
+///
+/// fn check(body: &[u8]) -> HandlerResult {
+///     if body.is_empty() {
+///         return Err(GiveUp::because("an order without items").into());
+///     }
+///     Ok(None)
+/// }
+/// # assert_eq!(check(b"").unwrap_err().to_string(), "an order without items");
+/// ```
+pub struct GiveUp(Box<dyn Error + Send + Sync>);
+
+impl GiveUp {
+    /// For this reason, which is kept with the dead letter.
+    #[must_use]
+    pub fn because(error: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        Self(error.into())
+    }
+}
+
+impl fmt::Display for GiveUp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl fmt::Debug for GiveUp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("GiveUp").field(&self.0).finish()
+    }
+}
+
+impl Error for GiveUp {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        self.0.source()
     }
 }

@@ -36,7 +36,7 @@ use ebbtide_lifecycle::{
 use self::builder::Settings;
 pub use self::{
     builder::{HandlerResult, WorkerBuilder},
-    job::{Failure, Job},
+    job::{Failure, GiveUp, Job},
     lease::Leases,
     retry::Retry,
 };
@@ -70,6 +70,10 @@ use crate::{
 /// assert_eq!(worker.balance().completed, 1);
 /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
 /// ```
+///
+/// # What it asks for
+/// One receive waits at a time. After a full batch it asks at once for as many further ones as it has room for, so that
+/// a mailbox that is far away is asked once for all of them.
 ///
 /// # When it stops
 /// What is under way goes on to its end, and is settled; what it has received but not begun is released, all of it,
@@ -111,7 +115,7 @@ pub enum Event<'a> {
         /// In how long it is tried again, if it is.
         retry: Option<Duration>,
     },
-    /// A message could not be settled: it will be delivered again.
+    /// A message could not be settled, twice if it is not known whether it was: it may be delivered again.
     NotSettled {
         /// Which message.
         id: MessageId,

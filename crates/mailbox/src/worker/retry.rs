@@ -6,7 +6,8 @@ use crate::{span::Span, worker::Failure};
 
 /// How often a message is tried, how long until it is tried again, and which failures are worth it.
 ///
-/// Unless told otherwise: five times, after 1, 2, 4, and 8 seconds, whatever the failure.
+/// Unless told otherwise: five times, after 1, 2, 4, and 8 seconds, whatever the failure. One that the handler says is
+/// [for good](super::GiveUp) is never worth it.
 #[derive(Clone)]
 pub struct Retry {
     attempts: u32,
@@ -41,7 +42,7 @@ impl Retry {
 
     /// How long until the next attempt, after so many; none if there is no other.
     pub(crate) fn after(&self, attempts: u32, failure: &Failure) -> Option<Span> {
-        if attempts >= self.attempts || !(self.worth_it)(failure) {
+        if attempts >= self.attempts || failure.is_final() || !(self.worth_it)(failure) {
             return None;
         }
         let doubled = 2u32.checked_pow(attempts.saturating_sub(1)).and_then(|by| self.first.checked_mul(by));

@@ -4,7 +4,10 @@ use std::{
     collections::VecDeque,
     future::{Future, poll_fn},
     pin::Pin,
-    sync::atomic::Ordering,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
     task::{Context, Poll},
     time::Duration,
 };
@@ -14,7 +17,7 @@ use futures_util::stream::{FuturesUnordered, Stream};
 
 use super::{
     Event, Shared,
-    attempt::{Held, attempt, release},
+    attempt::{Hand, Held, attempt, release},
 };
 use crate::{error::ReceiveError, mailbox::Boxed, message::Delivery};
 
@@ -22,14 +25,24 @@ use crate::{error::ReceiveError, mailbox::Boxed, message::Delivery};
 const PAUSE_MIN: Duration = Duration::from_millis(50);
 const PAUSE_MAX: Duration = Duration::from_secs(5);
 
+/// How often it looks at everything before others on the executor get their turn.
+const ROUNDS_MAX: usize = 64;
+
 /// A worker at work.
 struct Work<'a, T: Timer> {
     shared: &'a Shared<T>,
     /// What is under way, and what is being given back.
     under_way: FuturesUnordered<Boxed<'a, ()>>,
+    /// How many of these are handled, and not settled yet.
+    busy: Arc<AtomicUsize>,
     /// What was received and not begun.
     in_hand: VecDeque<Held>,
     asking: Option<Asking<'a, T>>,
+    /// Further batches that were asked for, which nobody waits for: there was room. Each is taken in when it comes:
+    /// one that were kept back until those before it are there would be in nobody's hands after a stop.
+    more: FuturesUnordered<Receiving<'a>>,
+    /// The last batch was: there may be more.
+    was_full: bool,
     /// How often it has received.
     iterations: u64,
     /// How long it pauses the next time that it cannot receive.
@@ -41,9 +54,11 @@ struct Work<'a, T: Timer> {
     is_closed: bool,
 }
 
+type Receiving<'a> = Boxed<'a, Result<Vec<Delivery>, ReceiveError>>;
+
 enum Asking<'a, T: Timer> {
     /// For messages.
-    Receiving(Boxed<'a, Result<Vec<Delivery>, ReceiveError>>),
+    Receiving(Receiving<'a>),
     /// For time to pass.
     Pausing(Pin<Box<T::Sleep>>),
 }
@@ -57,8 +72,11 @@ where
     let mut work = Work {
         shared,
         under_way: FuturesUnordered::new(),
+        busy: Arc::default(),
         in_hand: VecDeque::new(),
         asking: None,
+        more: FuturesUnordered::new(),
+        was_full: false,
         iterations: 0,
         pause: PAUSE_MIN,
         stopped: shared.stop.token().triggered(),
@@ -75,57 +93,111 @@ where
 {
     /// Ready when there is nothing under way, and nothing more will be.
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        loop {
+        for _ in 0..ROUNDS_MAX {
             if !self.is_stopping && Pin::new(&mut self.stopped).poll(cx).is_ready() {
                 self.stop();
             }
             self.begin();
-            self.ask();
-            if self.asking.is_none() && self.in_hand.is_empty() && self.under_way.is_empty() {
-                return Poll::Ready(());
-            }
-            let mut has_moved = self.poll_asking(cx);
+            let was_busy = self.busy.load(Ordering::Relaxed);
+            let mut has_moved = false;
             while let Poll::Ready(Some(())) = Pin::new(&mut self.under_way).poll_next(cx) {
                 has_moved = true;
             }
+            has_moved |= self.busy.load(Ordering::Relaxed) < was_busy;
+            // After that: those that had nothing to wait for have left room, and all that is asked for goes together.
+            self.ask();
+            let asks = self.asking.is_some() || !self.more.is_empty();
+            if !asks && self.in_hand.is_empty() && self.under_way.is_empty() {
+                return Poll::Ready(());
+            }
+            has_moved |= self.poll_asking(cx) | self.poll_more(cx);
             if !has_moved {
                 return Poll::Pending;
             }
         }
+        cx.waker().wake_by_ref();
+        Poll::Pending
     }
 
     /// Gives back all that was not begun; what is being received is dropped, and has taken nothing.
     fn stop(&mut self) {
         self.is_stopping = true;
         self.asking = None;
+        self.more = FuturesUnordered::new();
         // The last first: each comes back in front of those that are there.
         for held in self.in_hand.drain(..).rev() {
             self.under_way.push(Box::pin(release(self.shared, held)));
         }
     }
 
+    /// How many more may be begun. One that is settled leaves its place to another; but only so many are settled at a
+    /// time, and where one is handled at a time it is settled before the next.
+    fn room(&self) -> usize {
+        let (most, busy) = (self.shared.settings.concurrency, self.busy.load(Ordering::Relaxed));
+        let most_unsettled = most.saturating_mul(2).saturating_sub(1);
+        most.saturating_sub(busy).min(most_unsettled.saturating_sub(self.under_way.len()))
+    }
+
     /// Begins as much as there is room for.
     fn begin(&mut self) {
-        while self.under_way.len() < self.shared.settings.concurrency
+        // Those that are never out of sight are begun all the same, or none would be.
+        let expire = !self.shared.settings.pull.lease().duration().is_zero();
+        while self.room() > 0
             && let Some(held) = self.in_hand.pop_front()
         {
-            if held.until <= self.shared.timer.now() {
+            if expire && held.until <= self.shared.timer.now() {
                 // It has waited here for too long, and may be in other hands.
                 self.under_way.push(Box::pin(release(self.shared, held)));
                 continue;
             }
-            self.under_way.push(Box::pin(attempt(self.shared, held)));
+            self.under_way.push(Box::pin(attempt(self.shared, held, Hand::new(&self.busy))));
         }
     }
 
-    /// Asks for more once everything in hand has been begun, and there is room.
+    /// Asks for more once everything in hand has been begun, and there is room. If the last batch was full, for as many
+    /// batches as there is room for; but not while it pauses.
     fn ask(&mut self) {
         let settings = &self.shared.settings;
-        let has_room = self.in_hand.is_empty() && self.under_way.len() < settings.concurrency;
-        let is_enough = settings.max_iterations.is_some_and(|max| self.iterations >= max);
-        if has_room && self.asking.is_none() && !self.is_stopping && !self.is_closed && !is_enough {
-            self.asking = Some(Asking::Receiving(self.shared.mailbox.receive(settings.pull)));
+        if !self.in_hand.is_empty() || self.is_stopping || self.is_closed {
+            return;
         }
+        let mut asked = self.iterations + self.more.len() as u64;
+        asked += u64::from(matches!(self.asking, Some(Asking::Receiving(_))));
+        let mut may_ask = settings.max_iterations.map_or(u64::MAX, |max| max.saturating_sub(asked));
+        let room = self.room();
+        if self.asking.is_none() && room > 0 && may_ask > 0 {
+            self.asking = Some(Asking::Receiving(self.shared.mailbox.receive(settings.pull)));
+            may_ask -= 1;
+        }
+        if !self.was_full || !matches!(self.asking, Some(Asking::Receiving(_))) {
+            return;
+        }
+        let batches = room / settings.pull.batch();
+        while self.more.len() + 1 < batches && may_ask > 0 {
+            self.more.push(self.shared.mailbox.receive(settings.pull.at_once()));
+            may_ask -= 1;
+        }
+    }
+
+    /// Gives whether one of the further batches has come, or will not.
+    fn poll_more(&mut self, cx: &mut Context<'_>) -> bool {
+        let mut has_moved = false;
+        while let Poll::Ready(Some(received)) = Pin::new(&mut self.more).poll_next(cx) {
+            has_moved = true;
+            match received {
+                Ok(batch) => {
+                    self.iterations += 1;
+                    self.take_in(batch);
+                }
+                Err(ReceiveError::Closed) => self.is_closed = true,
+                Err(error) => {
+                    // The one that waits is the one that tries again.
+                    self.was_full = false;
+                    self.shared.tell(&Event::NotReceived(&error));
+                }
+            }
+        }
+        has_moved
     }
 
     /// Gives whether it came to something.
@@ -166,6 +238,7 @@ where
     }
 
     fn take_in(&mut self, batch: Vec<Delivery>) {
+        self.was_full = batch.len() == self.shared.settings.pull.batch();
         let until = self.shared.timer.now() + self.shared.settings.pull.lease().duration();
         for delivery in batch {
             // Refused only once a stop has begun, and then it is given back, uncounted.

@@ -30,18 +30,6 @@ fn a_receiver_that_waits_gets_what_is_sent_and_none_if_none_comes() {
 }
 
 #[test]
-fn a_wait_that_finds_nothing_costs_one_call_and_one_that_blocks() {
-    let site = Site::new();
-    let mailbox = site.open("orders");
-    receive(&mailbox, one());
-    let before = site.commands();
-    for _ in 0..3 {
-        assert!(receive(&mailbox, waiting(2)).is_empty());
-    }
-    assert_eq!(site.commands() - before, 3 * 2);
-}
-
-#[test]
 fn a_message_costs_one_command_to_send_one_to_receive_a_batch_and_one_to_settle() {
     let site = Site::new();
     let mailbox = site.open("orders");

@@ -2,11 +2,19 @@
 
 #![expect(clippy::unwrap_used, reason = "in a test it is an assertion")]
 
+mod bells;
 mod clauses;
 mod conformance;
+mod groups;
+mod idle;
+mod joint;
 mod leases;
 mod long_poll;
 mod outage;
+mod process;
+mod recovery;
+mod removal;
+mod worker;
 
 use std::{
     future::Future,
@@ -32,14 +40,14 @@ const AGES: Duration = Duration::from_secs(30);
 struct Site {
     link: Link,
     server: Server,
-    _events: EventLoop,
+    events: EventLoop,
 }
 
 impl Site {
     fn new() -> Self {
         let server = Server::start();
-        let (link, _events) = connect(server.address());
-        Self { link, server, _events }
+        let (link, events) = connect(server.address());
+        Self { link, server, events }
     }
 
     fn open(&self, name: &str) -> RedisMailbox {
@@ -59,7 +67,9 @@ impl Site {
         let stats = self.ask(Command::new("INFO").arg("commandstats")).bytes().unwrap();
         let stats = String::from_utf8_lossy(&stats).into_owned();
         let counted = stats.lines().filter(|line| {
-            ["evalsha", "eval", "blpop"].iter().any(|name| line.starts_with(&format!("cmdstat_{name}:")))
+            ["evalsha", "eval", "blpop", "client|unblock"]
+                .iter()
+                .any(|name| line.starts_with(&format!("cmdstat_{name}:")))
         });
         counted.map(|line| line.split(['=', ',']).nth(1).unwrap().parse::<i64>().unwrap()).sum()
     }
@@ -74,6 +84,16 @@ impl Site {
         let info = self.ask(Command::new("INFO").arg("clients")).bytes().unwrap();
         let info = String::from_utf8_lossy(&info).into_owned();
         info.lines().find_map(|line| line.strip_prefix("blocked_clients:")).unwrap().parse().unwrap()
+    }
+
+    /// Has the server let go of all who wait at their bells, as when their time is over.
+    fn unblock_all(&self) {
+        let clients = self.ask(Command::new("CLIENT").arg("LIST")).bytes().unwrap();
+        let clients = String::from_utf8_lossy(&clients).into_owned();
+        for client in clients.lines().filter(|line| line.contains(" cmd=blpop")) {
+            let id = client.split(['=', ' ']).nth(1).unwrap();
+            self.ask(Command::new("CLIENT").arg("UNBLOCK").arg(id));
+        }
     }
 
     fn until_waiting(&self, count: usize) {

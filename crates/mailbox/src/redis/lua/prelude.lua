@@ -13,9 +13,22 @@ local function micros()
     return time[1] * 1000000 + time[2]
 end
 
+-- A whole number, written out.
+local function text(number)
+    return string.format('%d', number)
+end
+
 -- Has one receiver who waits look again. What is wrong with the bell is for those to say who wait at it.
 local function ring()
     if redis.call('EXISTS', BELL) == 0 then
         redis.pcall('RPUSH', BELL, '1')
+    end
+end
+
+-- Has one receiver who waits look, if there is something to be received now or by `soon`.
+local function ring_for(soon)
+    if redis.call('EXISTS', PENDING) == 1 or redis.call('ZCOUNT', DELAYED, '-inf', text(soon)) > 0
+        or redis.call('ZCOUNT', LEASED, '-inf', text(soon)) > 0 then
+        ring()
     end
 end

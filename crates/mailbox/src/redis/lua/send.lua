@@ -14,15 +14,15 @@ end
 if redis.call('HLEN', BODIES) >= capacity then
     return {'full', capacity}
 end
-local id, now = redis.call('INCR', ISSUED), micros()
+local id, now = text(redis.call('INCR', ISSUED)), micros()
 -- First to where it can be refused because of what else is there: a body that nothing leads to would stay for good.
 if delay == 0 then
     redis.call('RPUSH', PENDING, id .. ':0')
 else
-    redis.call('ZADD', DELAYED, now + delay, id .. ':0')
+    redis.call('ZADD', DELAYED, text(now + delay), id .. ':0')
 end
-redis.call('HSET', BODIES, id, string.format('%.0f:', now) .. ARGV[4] .. ARGV[5])
+redis.call('HSET', BODIES, id, text(now) .. ':' .. ARGV[4] .. ARGV[5])
 if delay < horizon then
     ring()
 end
-return id
+return tonumber(id)

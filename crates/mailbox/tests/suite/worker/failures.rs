@@ -1,6 +1,9 @@
 //! Handlers that fail: retries, dead letters, replies.
 
-use ebbtide_mailbox::{DeadLetter, NotAnEnvelope, Reply, worker::Retry};
+use ebbtide_mailbox::{
+    DeadLetter, Limits, NotAnEnvelope, Reply,
+    worker::{GiveUp, Retry},
+};
 
 use super::*;
 
@@ -47,6 +50,41 @@ fn m4_failures_that_are_not_worth_it_are_not_tried_again() {
     fixture.clock.block_on(worker.work()).unwrap();
     assert_eq!(called.lines(), ["0ns"]);
     assert_eq!(fixture.clock.block_on(dead.counts()).unwrap().pending, 1);
+}
+
+#[test]
+fn m4_a_handler_may_give_up_whatever_the_retries() {
+    let fixture = Fixture::new();
+    fixture.send("bad");
+    let dead = fixture.office.mailbox("dead");
+    let worker = fixture
+        .worker(|_| async { Err(GiveUp::because("for good").into()) })
+        .retry(Retry::default().only_if(|_| true))
+        .dead_letters(Arc::new(dead.clone()))
+        .max_iterations(1)
+        .build();
+    fixture.clock.block_on(worker.work()).unwrap();
+    let letters = fixture.clock.block_on(dead.receive(at_once())).unwrap();
+    let letter = DeadLetter::decode(letters[0].body.clone()).unwrap();
+    assert_eq!((&*letter.reason, letter.attempts), ("for good", 1));
+}
+
+#[test]
+fn m4_a_letter_that_is_too_large_with_its_reason_is_buried_with_a_part_of_it() {
+    let fixture = Fixture::new();
+    fixture.send("bad");
+    // Room for the body, two numbers, and ten bytes.
+    let dead = fixture.office.mailbox_with("dead", Limits { capacity: 10, body: 3 + 8 + 10 });
+    let worker = fixture
+        .worker(|_| async { Err(GiveUp::because("this is a long story").into()) })
+        .dead_letters(Arc::new(dead.clone()))
+        .max_iterations(1)
+        .build();
+    fixture.clock.block_on(worker.work()).unwrap();
+    let letters = fixture.clock.block_on(dead.receive(at_once())).unwrap();
+    let letter = DeadLetter::decode(letters[0].body.clone()).unwrap();
+    assert_eq!((&letter.body[..], &*letter.reason), (&b"bad"[..], "this is a "));
+    assert_eq!(fixture.counts(), (0, 0, 0));
 }
 
 #[test]
@@ -108,6 +146,31 @@ fn a_reply_to_nobody_is_told_and_the_message_is_done() {
 }
 
 #[test]
+fn a_reply_that_is_refused_is_told_and_the_message_is_done() {
+    let fixture = Fixture::new();
+    let closed = fixture.office.mailbox("closed");
+    closed.close();
+    let full = fixture.office.mailbox_with("full", Limits { capacity: 0, body: 100 });
+    let small = fixture.office.mailbox_with("small", Limits { capacity: 10, body: 3 });
+    for replies in [&closed, &full, &small] {
+        let message = Message::new("good").reply_to(replies.address().clone());
+        fixture.clock.block_on(fixture.mailbox.send(message)).unwrap();
+    }
+    let worker = fixture.worker(|_| async { Ok(Some("thanks".into())) }).max_iterations(1).build();
+    fixture.clock.block_on(worker.work()).unwrap();
+    assert_eq!(worker.balance().to_string(), "accepted 3, completed 3");
+    let told = fixture.told.lines();
+    for (line, why) in told.iter().zip([
+        "has no reply: the reply was refused: the mailbox is closed",
+        "has no reply: the reply was refused: the mailbox is full: it holds 0 messages at most",
+        "has no reply: the reply was refused: a body of 7 bytes is too large: the mailbox takes 3 at most",
+    ]) {
+        assert!(line.ends_with(why), "{line}");
+    }
+    assert_eq!(told.len(), 3);
+}
+
+#[test]
 fn an_envelope_is_read_as_it_was_written_and_anything_else_is_refused() {
     let letter = DeadLetter::new("body".into(), "because".into(), 7);
     assert_eq!(DeadLetter::decode(letter.encode()), Ok(letter));
@@ -123,4 +186,41 @@ fn an_envelope_is_read_as_it_was_written_and_anything_else_is_refused() {
     let long = DeadLetter::new("body".into(), "é".repeat(5000).into(), 1);
     let read = DeadLetter::decode(long.encode()).unwrap();
     assert_eq!((&read.body[..], read.reason.len()), (&b"body"[..], 4096));
+}
+
+/// Panics when it is asked what it is, and when it is dropped.
+#[derive(Debug)]
+struct Mute;
+
+impl std::fmt::Display for Mute {
+    fn fmt(&self, _: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        panic!("no comment")
+    }
+}
+
+impl std::error::Error for Mute {}
+
+impl Drop for Mute {
+    fn drop(&mut self) {
+        panic!("not even at the end")
+    }
+}
+
+#[test]
+fn m4_an_error_that_panics_fails_its_message_and_not_the_worker() {
+    let fixture = Fixture::new();
+    fixture.send("one");
+    fixture.send("two");
+    let dead = fixture.office.mailbox("dead");
+    let builder = fixture.worker(|job| {
+        let is_first = &job.body()[..] == b"one";
+        async move { if is_first { Err(Mute.into()) } else { Ok(None) } }
+    });
+    let builder = builder.retry(Retry::default().attempts(1)).dead_letters(Arc::new(dead.clone()));
+    let worker = builder.max_iterations(1).build();
+    fixture.clock.block_on(worker.work()).unwrap();
+    assert_eq!(worker.balance().to_string(), "accepted 2, completed 1, failed 1");
+    let letter = fixture.clock.block_on(dead.receive(at_once())).unwrap().remove(0);
+    let letter = DeadLetter::decode(letter.body).unwrap();
+    assert!(letter.reason.contains("no comment"), "{}", letter.reason);
 }

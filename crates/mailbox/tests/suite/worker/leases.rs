@@ -110,3 +110,15 @@ fn what_a_handler_has_saved_is_there_at_the_next_attempt() {
     assert_eq!(log.lines(), ["None", "Some(\"step 1\")", "Some(\"step 2\")"]);
     assert_eq!(fixture.counts(), (0, 0, 0));
 }
+
+#[test]
+fn a_message_without_any_time_out_of_sight_is_handled_all_the_same() {
+    let fixture = Fixture::new();
+    fixture.send("one");
+    let (builder, log) = fixture.noting();
+    let worker = builder.pull(at_once().visibility(Span::ZERO)).max_iterations(3).build();
+    fixture.clock.block_on(worker.work()).unwrap();
+    assert_eq!(log.lines(), ["one", "one", "one"], "{:?}", fixture.told.lines());
+    let told = fixture.told.lines();
+    assert!(told.iter().any(|line| line.contains("the receipt has expired")), "{told:?}");
+}

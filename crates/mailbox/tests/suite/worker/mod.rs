@@ -1,10 +1,14 @@
 //! Workers.
 
 mod failures;
+mod far;
+mod groups;
 mod leases;
 mod stops;
+mod typed;
 
 use std::{
+    any::Any,
     future::pending,
     num::NonZero,
     sync::{Arc, Mutex, mpsc},
@@ -29,6 +33,8 @@ struct Fixture {
     office: Office<VirtualClock>,
     mailbox: MemoryMailbox<VirtualClock>,
     told: Log,
+    /// What lives as long as the fixture.
+    kept: Mutex<Vec<Arc<dyn Any>>>,
 }
 
 /// What was told or done, in order.
@@ -49,7 +55,8 @@ impl Fixture {
     fn new() -> Self {
         let clock = VirtualClock::new();
         let office = Office::new(clock.clone());
-        Self { start: clock.now(), mailbox: office.mailbox("work"), office, clock, told: Log::default() }
+        let (start, mailbox) = (clock.now(), office.mailbox("work"));
+        Self { start, mailbox, office, clock, told: Log::default(), kept: Mutex::default() }
     }
 
     fn send(&self, body: &str) {

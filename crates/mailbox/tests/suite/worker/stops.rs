@@ -1,9 +1,14 @@
 //! Stopping: what is under way ends, what is in hand goes back, and nothing waits.
 
+use std::{
+    sync::atomic::{AtomicUsize, Ordering},
+    task::Poll,
+};
+
 use super::*;
 
 /// A handler that waits for the test.
-fn waiting(fixture: &Fixture) -> (WorkerBuilder<VirtualClock>, Trigger, Log) {
+pub(super) fn waiting(fixture: &Fixture) -> (WorkerBuilder<VirtualClock>, Trigger, Log) {
     let (finish, log) = (Trigger::new(), Log::default());
     let (token, begun) = (finish.token(), log.clone());
     let builder = fixture.worker(move |job| {
@@ -179,4 +184,37 @@ fn test_shutdown_stops_loop() {
         assert!(!worker.is_running());
         run.join().unwrap().unwrap();
     });
+}
+
+#[test]
+fn a_worker_that_never_runs_out_of_messages_leaves_its_thread_to_others_in_between() {
+    let fixture = Fixture::new();
+    fixture.send("again");
+    let (mailbox, handled) = (fixture.mailbox.clone(), Arc::new(AtomicUsize::new(0)));
+    let count = handled.clone();
+    let builder = fixture.worker(move |_| {
+        let mailbox = mailbox.clone();
+        // Ends sometime, should nobody else have his turn.
+        let is_over = count.fetch_add(1, Ordering::Relaxed) >= 100_000;
+        async move {
+            if !is_over {
+                mailbox.send(Message::new("again")).await?;
+            }
+            Ok(None)
+        }
+    });
+    let worker = builder.build();
+    let mut turns = 0;
+    let stop = std::future::poll_fn(|cx| {
+        turns += 1;
+        if turns == 3 {
+            worker.stop(reason());
+            return Poll::Ready(());
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    });
+    fixture.clock.block_on(with(worker.work(), stop)).unwrap();
+    let handled = handled.load(Ordering::Relaxed);
+    assert!(handled < 1000, "{handled} handled before others had their turn");
 }
