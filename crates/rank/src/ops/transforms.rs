@@ -1,0 +1,90 @@
+//! Ops that make rows of rows.
+
+use ebbtide_dag::{
+    Cx, Failure,
+    json::{Call, Param, Registry},
+};
+
+use crate::{
+    expr::{Expr, Pred},
+    request::Request,
+    rows::{Order, Rows},
+};
+
+/// With so many rows, an expression or a sort takes about as long as it takes to hand it to another thread.
+pub const LIGHT_ROWS_MAX: usize = 512;
+
+/// Whether an op on the CPU with so many rows is better done on the spot than on a pool.
+#[must_use]
+pub const fn is_light(rows: usize) -> bool {
+    rows <= LIGHT_ROWS_MAX
+}
+
+/// The ops here have one input if they are weighed.
+fn is_light_call(_: Cx<'_, Request>, call: &Call<'_, Rows>) -> bool {
+    is_light(call.inputs[0].len())
+}
+
+pub(super) fn register(registry: &mut Registry<Request, Rows>) {
+    registry
+        .op("vm")
+        .about("computes a column")
+        .inputs(1..=1)
+        .param(Param::expression("expr").about("what gives its values"))
+        .param(Param::string("out").about("what it is called; one of this name is replaced"))
+        .weighed(is_light_call, |cx, mut call| {
+            let named = call.params.expression("expr");
+            let expr: &Expr = named.parsed().ok_or_else(|| unread(named.name()))?;
+            let (out, vars) = (call.params.string("out").clone(), &cx.request().params);
+            let rows = call.inputs.remove(0).into_inner();
+            rows.compute(out, expr, vars).map_err(|error| failed("expression", named.name(), &error))
+        });
+    registry
+        .op("filter")
+        .about("keeps the rows for which a predicate holds")
+        .inputs(1..=1)
+        .param(Param::predicate("pred").about("what has to hold"))
+        .weighed(is_light_call, |cx, call| {
+            let named = call.params.predicate("pred");
+            let pred: &Pred = named.parsed().ok_or_else(|| unread(named.name()))?;
+            let kept = call.inputs[0].filter(pred, &cx.request().params);
+            kept.map_err(|error| failed("predicate", named.name(), &error))
+        });
+    registry
+        .op("sort")
+        .about("sorts by a column, those without a value last; those that are alike keep their order")
+        .inputs(1..=1)
+        .param(Param::string("by").about("the column, or id"))
+        .param(Param::bool("desc").default(false).about("the greatest first"))
+        .weighed(is_light_call, |_, call| {
+            let order = if call.params.bool("desc") { Order::Descending } else { Order::Ascending };
+            Ok(call.inputs[0].sort(call.params.string("by"), order)?)
+        });
+    registry
+        .op("take")
+        .about("keeps the first rows")
+        .inputs(1..=1)
+        .param(Param::integer("count", 0..).about("how many"))
+        .inline(|_, mut call| {
+            let count = usize::try_from(call.params.integer("count")).unwrap_or(usize::MAX);
+            Ok(call.inputs.remove(0).into_inner().take(count))
+        });
+    registry
+        .op("concat")
+        .about("puts the rows of all inputs one behind the other, with the columns of all")
+        .inputs(1..)
+        .inline(|_, call| {
+            let parts: Vec<&Rows> = call.inputs.iter().map(|rows| &**rows).collect();
+            Ok(Rows::concat(&parts)?)
+        });
+}
+
+/// Says which entry of its table has failed.
+fn failed(what: &str, name: &str, error: &dyn std::error::Error) -> Failure {
+    Failure::new(format!("{what} \"{name}\": {error}"))
+}
+
+/// A registry with other parsers than ours.
+fn unread(name: &str) -> Failure {
+    Failure::new(format!("\"{name}\" was not read by the parser of this crate"))
+}
