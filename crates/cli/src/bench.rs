@@ -1,0 +1,223 @@
+//! `ebbtide bench`: many requests, and how long they took.
+
+use std::{
+    cell::{Cell, RefCell},
+    fmt::Write,
+    rc::Rc,
+    sync::Arc,
+    time::Duration,
+};
+
+use ebbtide::{App, dag::RunError, sleep, spawn};
+use ebbtide_rank::Request;
+use indicatif::{ProgressBar, ProgressStyle};
+use serde_json::json;
+
+use crate::{
+    args,
+    engine::Engine,
+    fault::{Fault, code},
+    histogram::Histogram,
+    inside,
+    library::Library,
+    registry, request, sources,
+    terminal::Terminal,
+};
+
+/// How often the bar is drawn.
+const DRAWN_EVERY: Duration = Duration::from_millis(100);
+
+/// How long nodes that are late are waited for, to be counted.
+const LATE: Duration = Duration::from_secs(2);
+
+/// What became of the requests.
+struct Tally {
+    lengths: Histogram,
+    ok: u64,
+    timed_out: u64,
+    failed: u64,
+    /// The first error that is not about time.
+    error: Option<String>,
+}
+
+/// What was measured.
+struct Measured {
+    tally: Tally,
+    plan: String,
+    nodes: usize,
+    took: Duration,
+    late: u64,
+}
+
+pub(crate) fn bench(args: args::Bench, library: Library, terminal: Terminal) -> Result<(), Fault> {
+    let (json, concurrency) = (args.json, args.concurrency);
+    let app = inside::brief(&args.terms);
+    let measured = inside::run_brief(app, async move |app| {
+        let endpoints = sources::endpoints(&args.sources, &app).await?;
+        let registry = ebbtide_rank::registry(app.handle().clone(), &endpoints);
+        let plan = registry::read(&registry, &library, &args.plan)?;
+        let request = Arc::new(request::request(&args.request, &plan)?);
+        let engine = Engine::bind(&app, plan, &endpoints, &args.terms)?;
+        let ended = measure(&app, &engine, &request, &args).await;
+        Ok(ended)
+    })?;
+    let text = if json { as_json(&measured, concurrency) } else { as_text(&measured, concurrency, terminal) };
+    terminal.print(text)?;
+    match &measured.tally {
+        // Timeouts are a result like another. What fails each time is not.
+        Tally { ok: 0, timed_out: 0, error: Some(error), .. } => Err(Fault::new(code::FAILED, error.clone())),
+        Tally { failed, error: Some(error), .. } => {
+            terminal.warn(format_args!("{failed} requests failed; the first: {error}"));
+            Ok(())
+        }
+        _ => Ok(()),
+    }
+}
+
+async fn measure(app: &App, engine: &Engine, request: &Arc<Request>, args: &args::Bench) -> Measured {
+    let tally = Tally { lengths: Histogram::new(), ok: 0, timed_out: 0, failed: 0, error: None };
+    let (tally, left) = (Rc::new(RefCell::new(tally)), Rc::new(Cell::new(args.requests)));
+    let (clock, token) = (app.handle().clone(), app.token());
+    let late_before = late(app, engine);
+    let begin = clock.now();
+    let asker = |_| {
+        let (tally, left, clock, token) = (tally.clone(), left.clone(), clock.clone(), token.clone());
+        let (engine, request) = (engine.clone(), request.clone());
+        spawn(async move {
+            let mut answer = Vec::new();
+            while left.get() > 0 && !token.is_triggered() {
+                left.set(left.get() - 1);
+                let begin = clock.now();
+                let result = engine.run(request.clone()).cancelled_by(&token).await;
+                let tally = &mut *tally.borrow_mut();
+                match result {
+                    Ok(outputs) => {
+                        answer.clear();
+                        engine.write(&request, &outputs, None, &mut answer);
+                        tally.ok += 1;
+                    }
+                    Err(RunError::Deadline { .. } | RunError::TimedOut { .. } | RunError::Expired) => {
+                        tally.timed_out += 1;
+                    }
+                    Err(error) => {
+                        tally.failed += 1;
+                        tally.error.get_or_insert_with(|| error.to_string());
+                    }
+                }
+                tally.lengths.record(clock.now() - begin);
+            }
+        })
+        .ok()
+    };
+    let askers: Vec<_> = (0..args.concurrency).filter_map(asker).collect();
+    let drawing = spawn(draw(args.requests, left.clone()));
+    for asker in askers {
+        // None of them panics; if one did, what it has not counted would be missing from the sum.
+        let _ = asker.await;
+    }
+    let took = clock.now() - begin;
+    left.set(0);
+    if let Ok(drawing) = drawing {
+        let _ = drawing.await;
+    }
+    // Those that are late now are counted when they have ended, unless that takes too long.
+    let idle = async {
+        app.runners().wait_idle().await;
+        app.pool().wait_idle().await;
+    };
+    let _ = ebbtide::timeout::timeout(app.handle(), LATE, idle).await;
+    Measured {
+        tally: Rc::into_inner(tally).map(RefCell::into_inner).expect("the askers have ended"),
+        plan: engine.name().to_owned(),
+        nodes: engine.plan().len(),
+        took,
+        late: late(app, engine) - late_before,
+    }
+}
+
+/// How many nodes have ended after their deadline.
+fn late(app: &App, engine: &Engine) -> u64 {
+    use ebbtide::lifecycle::Component;
+
+    engine.late() + app.runners().balance().late
+}
+
+/// Draws a bar until nothing is left, if standard error is a terminal.
+async fn draw(requests: u64, left: Rc<Cell<u64>>) {
+    let bar = ProgressBar::new(requests);
+    let style = ProgressStyle::with_template("{bar:40} {pos}/{len} requests, {per_sec}, {eta} to go");
+    if let Ok(style) = style {
+        bar.set_style(style);
+    }
+    while left.get() > 0 && !bar.is_hidden() {
+        bar.set_position(requests - left.get());
+        sleep(DRAWN_EVERY).await;
+    }
+    bar.finish_and_clear();
+}
+
+const SHARES: [(&str, f64); 4] = [("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p999", 0.999)];
+
+impl Measured {
+    fn requests(&self) -> u64 {
+        self.tally.ok + self.tally.timed_out + self.tally.failed
+    }
+
+    fn per_second(&self) -> f64 {
+        self.requests() as f64 / self.took.as_secs_f64().max(1e-9)
+    }
+
+    fn nanos_per_node(&self) -> f64 {
+        self.took.as_nanos() as f64 / (self.requests().max(1) * self.nodes.max(1) as u64) as f64
+    }
+}
+
+fn as_text(measured: &Measured, concurrency: u32, terminal: Terminal) -> String {
+    let Measured { tally, plan, nodes, took, late } = measured;
+    let mut text = String::new();
+    let requests = measured.requests();
+    let _ = writeln!(
+        text,
+        "plan {plan} of {nodes} nodes, {requests} requests, {concurrency} at a time, {took:.2?}"
+    );
+    let _ = writeln!(text, "{}  {:.0} requests/s", terminal.bold("throughput"), measured.per_second());
+    let _ = write!(text, "{}     ", terminal.bold("latency"));
+    for (name, share) in SHARES {
+        let _ = write!(text, "{name} {:.1?}, ", tally.lengths.quantile(share));
+    }
+    let _ = writeln!(text, "max {:.1?}", tally.lengths.max());
+    let _ = writeln!(
+        text,
+        "{}    {} ok, {} timed out, {} failed, {late} late",
+        terminal.bold("outcomes"),
+        tally.ok,
+        tally.timed_out,
+        tally.failed
+    );
+    let _ = writeln!(text, "{}    {:.0} ns", terminal.bold("per node"), measured.nanos_per_node());
+    text
+}
+
+fn as_json(measured: &Measured, concurrency: u32) -> String {
+    let Measured { tally, plan, nodes, took, late } = measured;
+    let micros = |length: Duration| length.as_nanos() as f64 / 1e3;
+    let mut json = json!({
+        "plan": plan,
+        "nodes": nodes,
+        "requests": measured.requests(),
+        "concurrency": concurrency,
+        "seconds": took.as_secs_f64(),
+        "requests_per_second": measured.per_second(),
+        "max_us": micros(tally.lengths.max()),
+        "ok": tally.ok,
+        "timed_out": tally.timed_out,
+        "failed": tally.failed,
+        "late": late,
+        "ns_per_node": measured.nanos_per_node(),
+        "error": tally.error,
+    });
+    for (name, share) in SHARES {
+        json[format!("{name}_us")] = micros(tally.lengths.quantile(share)).into();
+    }
+    format!("{json}\n")
+}

@@ -1,0 +1,175 @@
+//! Which path is answered by what.
+
+use std::{io, sync::Arc};
+
+use ebbtide::{
+    App,
+    dag::{RunError, json::nearest},
+    lifecycle::{Admission, Gate, Outcome, time::Tempo},
+};
+use ebbtide_rank::Request;
+use http_body_util::{BodyExt, LengthLimitError, Limited};
+use hyper::{
+    Method, StatusCode,
+    body::{Bytes, Incoming},
+    header::{ALLOW, HeaderValue},
+};
+use serde_json::json;
+
+use super::{
+    metrics::{Metrics, Said},
+    reply::{self, Reply},
+};
+use crate::engine::Engine;
+
+/// What is served.
+pub(super) struct Site {
+    pub(super) engines: Vec<Engine>,
+    pub(super) metrics: Metrics,
+    /// Those that are answered at the same time; there is a limit.
+    pub(super) requests: Gate,
+    pub(super) body_max: usize,
+    pub(super) app: App,
+}
+
+impl Site {
+    /// Answers a request.
+    pub(super) async fn answer(&self, request: hyper::Request<Incoming>, work: &Admission<Tempo>) -> Reply {
+        let path = request.uri().path();
+        if let Some(name) = path.strip_prefix("/plans/") {
+            let Some(at) = self.engines.iter().position(|engine| engine.name() == name) else {
+                return self.unknown(path, name);
+            };
+            if request.method() != Method::POST {
+                return not_allowed("POST");
+            }
+            return self.run(at, request.into_body(), work).await;
+        }
+        if !matches!(path, "/plans" | "/metrics" | "/health/live" | "/health/ready") {
+            return self.unknown(path, path);
+        }
+        if !matches!(*request.method(), Method::GET | Method::HEAD) {
+            return not_allowed("GET, HEAD");
+        }
+        match path {
+            "/plans" => self.list(),
+            "/metrics" => reply::with_type(
+                StatusCode::OK,
+                "text/plain; version=0.0.4",
+                self.metrics.text(&self.app, &self.engines, self.requests.in_flight()),
+            ),
+            "/health/live" => reply::with_type(StatusCode::OK, "text/plain", "live\n"),
+            _ if self.app.token().is_triggered() => {
+                reply::with_type(StatusCode::SERVICE_UNAVAILABLE, "text/plain", "stopping\n")
+            }
+            _ => reply::with_type(StatusCode::OK, "text/plain", "ready\n"),
+        }
+    }
+
+    /// Runs a plan for the request in the body.
+    async fn run(&self, at: usize, body: Incoming, work: &Admission<Tempo>) -> Reply {
+        let engine = &self.engines[at];
+        let Ok(permit) = self.requests.enter() else {
+            self.metrics.refused();
+            let most = self.requests.in_flight();
+            return reply::later(
+                "overloaded",
+                format!("{most} requests are being answered: try again later"),
+            );
+        };
+        let begin = self.app.handle().now();
+        let (said, reply) = match self.read(body).await {
+            Ok(request) => {
+                // It is a child of work that was accepted: none is refused but by a stop that has given up.
+                match work.fork(engine.origin()) {
+                    Ok(work) => {
+                        let answer = answer(engine, request).await;
+                        let outcome = if answer.0 == Said::Ok { Outcome::Completed } else { Outcome::Failed };
+                        work.settle(outcome);
+                        answer
+                    }
+                    Err(_) => (Said::Failed, reply::later("stopping", "the server stops")),
+                }
+            }
+            Err(wrong) => (Said::Wrong, wrong),
+        };
+        permit.settle(Outcome::Completed);
+        self.metrics.answered(at, said, self.app.handle().now() - begin);
+        reply
+    }
+
+    /// Reads a request, or says what is wrong with it.
+    async fn read(&self, body: Incoming) -> Result<Arc<Request>, Reply> {
+        let body: Bytes = match Limited::new(body, self.body_max).collect().await {
+            Ok(body) => body.to_bytes(),
+            Err(error) if error.is::<LengthLimitError>() => {
+                let message = format!("a request may have {} bytes", self.body_max);
+                return Err(reply::wrong(StatusCode::PAYLOAD_TOO_LARGE, "too_large", message));
+            }
+            Err(error) => {
+                let message = format!("the request ended too early: {error}");
+                return Err(reply::wrong(StatusCode::BAD_REQUEST, "bad_request", message));
+            }
+        };
+        let wrong = |message: String| reply::wrong(StatusCode::BAD_REQUEST, "bad_request", message);
+        let text =
+            std::str::from_utf8(&body).map_err(|_| wrong("the request is not UTF-8 text".to_owned()))?;
+        Request::from_json(text).map(Arc::new).map_err(|error| wrong(error.to_string()))
+    }
+
+    fn list(&self) -> Reply {
+        let plan = |engine: &Engine| {
+            json!({
+                "name": engine.name(),
+                "nodes": engine.plan().len(),
+                "deadline_ms": engine.plan().deadline().map(|deadline| deadline.as_secs_f64() * 1e3),
+                "sample_request": engine.plan().sample_request(),
+            })
+        };
+        let plans: Vec<_> = self.engines.iter().map(plan).collect();
+        reply::json(StatusCode::OK, format!("{}\n", json!({"plans": plans})))
+    }
+
+    fn unknown(&self, path: &str, name: &str) -> Reply {
+        let names = self.engines.iter().map(Engine::name);
+        let message = match nearest(name, names) {
+            Some(near) => format!("there is nothing at {path} (did you mean /plans/{near}?)"),
+            None => format!("there is nothing at {path}: see /plans"),
+        };
+        reply::wrong(StatusCode::NOT_FOUND, "not_found", message)
+    }
+
+    pub(super) fn tell_not_accepted(&self, error: &io::Error) {
+        eprintln!("{}: cannot accept a connection: {error}", self.app.name());
+    }
+}
+
+/// So large an answer may be before its memory has to grow.
+const BODY_EXPECTED: usize = 1 << 10;
+
+async fn answer(engine: &Engine, request: Arc<Request>) -> (Said, Reply) {
+    match engine.run(request.clone()).await {
+        Ok(outputs) => {
+            let mut body = Vec::with_capacity(BODY_EXPECTED);
+            engine.write(&request, &outputs, None, &mut body);
+            body.push(b'\n');
+            (Said::Ok, reply::json(StatusCode::OK, body))
+        }
+        Err(error @ (RunError::Deadline { .. } | RunError::TimedOut { .. } | RunError::Expired)) => {
+            (Said::TimedOut, reply::wrong(StatusCode::GATEWAY_TIMEOUT, error.code(), error.to_string()))
+        }
+        Err(error @ (RunError::Refused(_) | RunError::TooShort { .. } | RunError::Cancelled { .. })) => {
+            (Said::Failed, reply::later(error.code(), error.to_string()))
+        }
+        Err(error) => {
+            (Said::Failed, reply::wrong(StatusCode::INTERNAL_SERVER_ERROR, error.code(), error.to_string()))
+        }
+    }
+}
+
+fn not_allowed(allowed: &'static str) -> Reply {
+    let message = format!("only {allowed} can be asked here");
+    let mut reply = reply::wrong(StatusCode::METHOD_NOT_ALLOWED, "not_allowed", message);
+    reply.headers_mut().insert(ALLOW, HeaderValue::from_static(allowed));
+    reply
+}

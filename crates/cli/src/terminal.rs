@@ -1,0 +1,96 @@
+//! What is printed, and in which colours.
+
+use std::{
+    fmt,
+    io::{self, IsTerminal, Write},
+};
+
+use crate::{args::When, fault::Fault};
+
+/// Where and how a command prints.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Terminal {
+    /// Standard output has colours.
+    out: bool,
+    /// Standard error has colours.
+    err: bool,
+}
+
+/// A word, perhaps in colour.
+#[derive(Debug)]
+pub(crate) struct Painted<T> {
+    text: T,
+    /// What switches the colour on; none if there are no colours.
+    style: Option<&'static str>,
+}
+
+impl Terminal {
+    pub(crate) fn new(when: When) -> Self {
+        let allowed = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+        let has = |is_terminal: bool| match when {
+            When::Auto => is_terminal && allowed,
+            When::Always => true,
+            When::Never => false,
+        };
+        Self { out: has(io::stdout().is_terminal()), err: has(io::stderr().is_terminal()) }
+    }
+
+    /// Prints a result. It is flushed, so that what cannot be written is known.
+    pub(crate) fn print(self, text: impl AsRef<[u8]>) -> Result<(), Fault> {
+        let mut out = io::stdout().lock();
+        out.write_all(text.as_ref()).and_then(|()| out.flush()).map_err(|error| Fault::stdout(&error))
+    }
+
+    /// Tells of something on standard error. If nobody reads that, there is nobody to tell.
+    pub(crate) fn tell(self, text: impl fmt::Display) {
+        let _ = writeln!(io::stderr().lock(), "{text}");
+    }
+
+    /// Tells what went wrong, and what to do.
+    pub(crate) fn complain(self, fault: &Fault) {
+        if fault.message.is_empty() {
+            return;
+        }
+        self.tell(format_args!("{} {}", self.err_bold_red("error:"), fault.message));
+        if let Some(hint) = &fault.hint {
+            self.tell(format_args!("{} {hint}", self.err_bold("hint:")));
+        }
+    }
+
+    pub(crate) fn warn(self, text: impl fmt::Display) {
+        self.tell(format_args!("{} {text}", self.err_yellow("warning:")));
+    }
+
+    pub(crate) fn err_bold_red<T>(self, text: T) -> Painted<T> {
+        Painted { text, style: self.err.then_some("\x1b[1;31m") }
+    }
+
+    pub(crate) fn err_yellow<T>(self, text: T) -> Painted<T> {
+        Painted { text, style: self.err.then_some("\x1b[33m") }
+    }
+
+    pub(crate) fn err_bold<T>(self, text: T) -> Painted<T> {
+        Painted { text, style: self.err.then_some("\x1b[1m") }
+    }
+
+    pub(crate) fn bold<T>(self, text: T) -> Painted<T> {
+        Painted { text, style: self.out.then_some("\x1b[1m") }
+    }
+
+    pub(crate) fn green<T>(self, text: T) -> Painted<T> {
+        Painted { text, style: self.out.then_some("\x1b[32m") }
+    }
+
+    pub(crate) fn red<T>(self, text: T) -> Painted<T> {
+        Painted { text, style: self.out.then_some("\x1b[31m") }
+    }
+}
+
+impl<T: fmt::Display> fmt::Display for Painted<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.style {
+            Some(style) => write!(f, "{style}{}\x1b[0m", self.text),
+            None => self.text.fmt(f),
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! `ebbtide send`: puts requests into a queue, and waits for the answers if asked to.
+
+use std::{
+    hash::{BuildHasher, Hasher, RandomState},
+    time::Duration,
+};
+
+use ebbtide::{
+    App,
+    mailbox::{Address, Mailbox, Message, Pull, RedisMailbox, Reply, Settlement, Span},
+};
+use ebbtide_rank::Request;
+use serde_json::json;
+
+use super::{
+    lines::{Line, Lines},
+    link, open,
+};
+use crate::{
+    args,
+    fault::{Fault, code},
+    inside,
+    terminal::Terminal,
+};
+
+/// What became of the requests.
+#[derive(Default)]
+struct Sent {
+    sent: u64,
+    /// Lines that were no requests.
+    bad: u64,
+    answered: u64,
+    failed: u64,
+}
+
+pub(crate) fn send(args: args::Send, terminal: Terminal) -> Result<(), Fault> {
+    if args.mailbox.mailbox == "memory" {
+        return Err(Fault::new(
+            code::USAGE,
+            "a mailbox in memory belongs to one process, and this one ends at once",
+        )
+        .hint("say which server with --mailbox redis://HOST:PORT"));
+    }
+    let delay =
+        Span::new(args.delay_ms).map_err(|error| Fault::new(code::USAGE, format!("--delay-ms: {error}")))?;
+    let waits = args.wait_seconds.is_some();
+    let app = App::builder().name("ebbtide").coordinator(|coordinator| coordinator.observer(|_| ()));
+    let sent = inside::run(app, async move |app| {
+        let link = link(&app, &args.mailbox.mailbox).await?;
+        let queue = open(&link, &args.mailbox.queue).await?;
+        let replies = match args.wait_seconds {
+            // A name that nobody else has: its replies are for this process alone.
+            Some(_) => {
+                let number = RandomState::new().build_hasher().finish();
+                Some(open(&link, &format!("{}:replies:{number:016x}", args.mailbox.queue)).await?)
+            }
+            None => None,
+        };
+        let mut sent = Sent::default();
+        let ended = async {
+            sent.send_all(&args, &queue, delay, replies.as_ref(), terminal).await?;
+            if let (Some(replies), Some(seconds)) = (&replies, args.wait_seconds) {
+                let answers = sent.print_answers(replies, terminal);
+                let waited = app.token().wrap(ebbtide::timeout::timeout(
+                    app.handle(),
+                    Duration::from_secs(seconds),
+                    answers,
+                ));
+                if let Ok(Ok(printed)) = waited.await {
+                    printed?;
+                }
+            }
+            Ok(())
+        }
+        .await;
+        if let Some(replies) = replies {
+            // If it cannot be taken off now, it stays, with nothing in it.
+            let _ = replies.remove().await;
+        }
+        ended.map(|()| sent)
+    })?;
+    sent.verdict(waits, terminal)
+}
+
+impl Sent {
+    async fn send_all(
+        &mut self,
+        args: &args::Send,
+        queue: &RedisMailbox,
+        delay: Span,
+        replies: Option<&RedisMailbox>,
+        terminal: Terminal,
+    ) -> Result<(), Fault> {
+        let reply_to = replies.map(|replies| replies.address().clone());
+        if let Some(request) = &args.request {
+            return self.send(queue, (1, Ok(request.clone())), delay, reply_to, terminal).await;
+        }
+        let mut lines = Lines::read()?;
+        while let Some(line) = lines.next().await {
+            self.send(queue, line, delay, reply_to.clone(), terminal).await?;
+        }
+        Ok(())
+    }
+
+    async fn send(
+        &mut self,
+        queue: &RedisMailbox,
+        (number, line): Line,
+        delay: Span,
+        reply_to: Option<Address>,
+        terminal: Terminal,
+    ) -> Result<(), Fault> {
+        let line = line.and_then(|line| match Request::from_json(&line) {
+            Ok(_) => Ok(line),
+            Err(error) => Err(error.to_string()),
+        });
+        match line {
+            Ok(line) => {
+                let message = Message::new(line.trim().to_owned()).delayed(delay);
+                let message = reply_to.into_iter().fold(message, Message::reply_to);
+                let sent = queue.send(message).await;
+                sent.map_err(|error| {
+                    Fault::new(code::UNAVAILABLE, format!("line {number} was not sent: {error}"))
+                })?;
+                self.sent += 1;
+            }
+            Err(why) => {
+                self.bad += 1;
+                terminal.warn(format_args!("line {number} was not sent: {why}"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Prints answers as they come, until all are there.
+    async fn print_answers(&mut self, replies: &RedisMailbox, terminal: Terminal) -> Result<(), Fault> {
+        while self.answered < self.sent {
+            let deliveries = replies.receive(Pull::default()).await;
+            for delivery in deliveries.map_err(|error| Fault::new(code::UNAVAILABLE, error.to_string()))? {
+                self.answered += 1;
+                let mut line = match Reply::decode(delivery.body) {
+                    Ok(Reply::Done(answer)) => answer.to_vec(),
+                    Ok(Reply::Failed(why)) => {
+                        self.failed += 1;
+                        json!({"error": {"message": *why}}).to_string().into_bytes()
+                    }
+                    Err(error) => return Err(Fault::new(code::FAILED, error.to_string())),
+                };
+                line.push(b'\n');
+                terminal.print(line)?;
+                // It goes with its mailbox in any case.
+                let _ = replies.settle(delivery.receipt, Settlement::Ack).await;
+            }
+        }
+        Ok(())
+    }
+
+    fn verdict(&self, waited: bool, terminal: Terminal) -> Result<(), Fault> {
+        let Self { sent, bad, answered, failed } = self;
+        if *bad > 0 {
+            return Err(Fault::data(format!("{sent} sent; {bad} lines were no requests, and were not")));
+        }
+        if waited && (answered < sent || *failed > 0) {
+            let missing = sent - answered;
+            return Err(Fault::new(
+                code::FAILED,
+                format!("{sent} sent; {failed} failed, {missing} have no answer yet"),
+            ));
+        }
+        terminal.tell(format_args!("{sent} sent"));
+        Ok(())
+    }
+}

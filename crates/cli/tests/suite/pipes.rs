@@ -1,0 +1,58 @@
+//! Standard streams that are closed, or that nobody reads.
+
+use std::io;
+
+use super::program::{ebbtide, redirected};
+
+/// One of each that prints a result.
+const PRINTING: [&[&str]; 7] = [
+    &["run", "hello"],
+    &["check", "hello", "plans/bad/names.json"],
+    &["ops"],
+    &["plans"],
+    &["graph", "feed"],
+    &["bench", "hello", "--requests", "2"],
+    &["completions", "zsh"],
+];
+
+#[test]
+fn a_pipe_that_nobody_reads_is_no_error() {
+    for args in PRINTING {
+        let (reader, writer) = io::pipe().unwrap();
+        drop(reader);
+        let said = ebbtide(args).out(writer).ends_with(0);
+        assert_eq!(said.err, "", "{args:?}");
+    }
+}
+
+#[test]
+fn a_worker_whose_answers_nobody_reads_ends() {
+    let (reader, writer) = io::pipe().unwrap();
+    drop(reader);
+    let said = ebbtide(["worker", "hello"]).input("{\"user_id\": 1}\n".repeat(50)).out(writer).ends_with(0);
+    assert_eq!(said.err, "");
+}
+
+#[test]
+fn standard_input_that_is_closed_is_empty() {
+    let said = redirected("<&-", ["run", "hello"]).ends_with(0);
+    assert_eq!((&said.json()["request_id"], &*said.err), (&"hello".into(), ""));
+    let said = redirected("<&-", ["worker", "hello"]).ends_with(0);
+    assert_eq!((&*said.out, &*said.err), ("", ""));
+    let said = redirected("<&-", ["bench", "hello", "--requests", "2", "--json"]).ends_with(0);
+    assert_eq!(said.json()["ok"], 2);
+    redirected("<&-", ["run", "hello", "--request-file", "-"])
+        .ends_with(65)
+        .complains(["there is no request"]);
+}
+
+#[test]
+fn standard_output_and_error_that_are_closed_do_not_matter() {
+    for args in PRINTING {
+        let code = if args[0] == "check" { 65 } else { 0 };
+        let said = redirected(">&-", args).ends_with(code);
+        assert_eq!(said.err, "", "{args:?}");
+    }
+    redirected("2>&-", ["run", "nowhere"]).ends_with(66);
+    redirected(">&- 2>&- <&-", ["run", "late", "--json"]).ends_with(1);
+}

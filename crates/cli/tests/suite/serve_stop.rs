@@ -1,0 +1,96 @@
+//! `ebbtide serve`: a stop in the middle of work.
+
+use rustix::process::Signal;
+
+use super::{
+    files::Folder,
+    http::Client,
+    loader::Loader,
+    site::{REQUEST, Site},
+};
+
+const CLIENTS: usize = 8;
+
+#[test]
+fn a_stop_under_load_fails_no_request() {
+    let folder = Folder::new();
+    // The first keeps the loop busy; of the second all clients have a request in flight nearly all of the time.
+    let nap = folder.sleeping("nap", 10);
+    for (signal, plan, path) in [(Signal::TERM, "feed", "/plans/feed"), (Signal::INT, &nap, "/plans/nap")] {
+        let site = Site::start([plan]);
+        let loader = Loader::start(site.address, CLIENTS, path);
+        loader.is_warm();
+        site.process.gets(signal);
+        assert!(loader.ends() > 0);
+        let said = site.process.ends();
+        assert_eq!(said.code, Some(0), "{said:#?}");
+        said.complains(["stopping: SIG"]);
+        assert!(Client::connect(site.address).is_err(), "nobody listens any more");
+    }
+}
+
+#[test]
+fn all_that_was_answered_under_load_is_counted_and_nothing_else() {
+    let folder = Folder::new();
+    let stuck = folder.sleeping("stuck", 60_000);
+    let site = Site::start(["hello", &*stuck, "--drain-timeout-seconds", "1"]);
+    // With this one the stop is not clean, and so the books are told.
+    let _client = site.begin("stuck");
+    let loader = Loader::start(site.address, CLIENTS, "/plans/hello");
+    loader.is_warm();
+    site.process.gets(Signal::TERM);
+    let answered = loader.ends();
+    let said = site.process.ends();
+    assert_eq!(said.code, Some(75), "{said:#?}");
+    let books = said.err.lines().find(|line| line.trim_start().starts_with("plan hello: clean")).unwrap();
+    assert!(books.ends_with(&format!("accepted {answered}, completed {answered}")), "{answered}: {books}");
+}
+
+#[test]
+fn a_request_that_is_being_answered_when_the_stop_begins_is_answered() {
+    let folder = Folder::new();
+    let slow = folder.sleeping("slow", 1000);
+    let mut site = Site::start([&*slow]);
+    let mut client = site.begin("slow");
+    site.process.gets(Signal::TERM);
+    site.process.tells("stopping: SIGTERM");
+    let answer = client.answer(false).unwrap();
+    assert_eq!((answer.status, answer.header("connection")), (200, Some("close")));
+    assert_eq!(site.process.ends().code, Some(0));
+}
+
+#[test]
+fn a_connection_is_told_which_answer_is_its_last_and_a_silent_one_is_closed() {
+    let mut site = Site::start(["hello"]);
+    let (mut asks, silent) = (site.connect(), site.connect());
+    assert_eq!(asks.ask("POST", "/plans/hello", REQUEST).unwrap().status, 200);
+    site.process.gets(Signal::TERM);
+    site.process.tells("stopping: SIGTERM");
+    // The stop is told a moment before the listener closes.
+    loop {
+        let answer = asks.ask("POST", "/plans/hello", REQUEST).unwrap();
+        assert_eq!(answer.status, 200);
+        if answer.header("connection") == Some("close") {
+            break;
+        }
+    }
+    // This one never says anything: it does not hold the stop up.
+    let said = site.process.ends();
+    assert_eq!(said.code, Some(0), "{said:#?}");
+    drop(silent);
+}
+
+#[test]
+fn a_body_that_is_sent_during_the_stop_is_answered() {
+    let mut site = Site::start(["hello"]);
+    let mut client = site.connect();
+    let head =
+        format!("POST /plans/hello HTTP/1.1\r\nhost: test\r\ncontent-length: {}\r\n\r\n", REQUEST.len());
+    client.send(head.as_bytes()).unwrap();
+    while site.metrics()["ebbtide_requests_in_flight"] < 1.0 {}
+    site.process.gets(Signal::TERM);
+    site.process.tells("stopping: SIGTERM");
+    client.send(REQUEST).unwrap();
+    assert_eq!(client.answer(false).unwrap().status, 200);
+    assert_eq!(site.process.ends().code, Some(0));
+}
