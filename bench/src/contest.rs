@@ -124,6 +124,23 @@ impl Table {
     }
 }
 
+impl Table {
+    /// A table of rounds that were run elsewhere, of the peer first. Others are added row by row.
+    pub(crate) fn peer(
+        title: &'static str,
+        unit: &'static str,
+        name: &'static str,
+        rounds: Vec<f64>,
+    ) -> Self {
+        Self { title, unit, rows: vec![Row { name, target: None, rounds }] }
+    }
+
+    pub(crate) fn row(mut self, name: &'static str, rounds: Vec<f64>, target: Option<f64>) -> Self {
+        self.rows.push(Row { name, target, rounds });
+        self
+    }
+}
+
 /// The value below which so many of four quarters of the values lie.
 fn quartile(quarters: usize, values: impl IntoIterator<Item = f64>) -> f64 {
     let mut values: Vec<_> = values.into_iter().collect();

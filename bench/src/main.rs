@@ -2,6 +2,7 @@
 
 mod contest;
 mod dag;
+mod engine;
 mod lifecycle;
 mod r#loop;
 mod mailbox;
@@ -31,6 +32,7 @@ fn main() -> ExitCode {
         // Parts that are measured in a process of their own.
         ["serve", server, requests] => return exit(r#loop::serve(server, requests)),
         ["memory", runtime, kind] => return exit(r#loop::measure_in_this_process(runtime, kind)),
+        ["serve-bare"] => return exit(engine::serve_bare()),
         [area] => (*area, None),
         [area, "--write", file] => (*area, Some(*file)),
         _ => {
@@ -40,6 +42,7 @@ fn main() -> ExitCode {
     };
     let tables: Option<Vec<Table>> = match area {
         "dag" => dag::run(None),
+        "engine" => engine::run(None),
         "lifecycle" => Some(lifecycle::run()),
         "loop" => r#loop::run(None),
         "mailbox" => mailbox::run(None),
@@ -48,6 +51,7 @@ fn main() -> ExitCode {
         "timeout" => Some(timeout::run()),
         _ => match area.split_once('/') {
             Some(("dag", part)) => dag::run(Some(part)),
+            Some(("engine", part)) => engine::run(Some(part)),
             Some(("loop", part)) => r#loop::run(Some(part)),
             Some(("mailbox", part)) => mailbox::run(Some(part)),
             _ => None,

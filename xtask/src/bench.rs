@@ -3,12 +3,13 @@
 use std::fs;
 
 use crate::{
+    redis,
     shell::{cargo, read, root, run as shell, write},
     tidy::figures,
 };
 
 /// What there is a benchmark for.
-const AREAS: &[&str] = &["dag", "lifecycle", "loop", "mailbox", "offload", "shutdown", "timeout"];
+const AREAS: &[&str] = &["dag", "engine", "lifecycle", "loop", "mailbox", "offload", "shutdown", "timeout"];
 
 pub(crate) fn run(args: &[&str]) -> Result<(), String> {
     let (areas, options): (Vec<&str>, Vec<&str>) = args.iter().partition(|arg| !arg.starts_with("--"));
@@ -24,6 +25,13 @@ pub(crate) fn run(args: &[&str]) -> Result<(), String> {
     let whole = if write_figures { *area } else { area.split('/').next().unwrap_or(area) };
     if !AREAS.contains(&whole) {
         return Err(format!("there is no area {area:?}; there are: {}", AREAS.join(", ")));
+    }
+    if *area == "mailbox" || *area == "mailbox/redis" || whole == "engine" {
+        redis::install()?;
+    }
+    if whole == "engine" {
+        // It runs the program, too.
+        shell(&mut cargo("build --release --package ebbtide-cli"))?;
     }
     let file = root().join(figures::file(area));
     let mut bench = cargo("run --release --package ebbtide-bench --");

@@ -3,9 +3,9 @@
 use std::{process::Command, time::Duration};
 
 use crate::{
-    mutants, redis,
+    explore, features, mutants, page, redis,
     shell::{cargo, crates, package, root, run as shell, timed},
-    soak::{soak_loop, soak_signals, soak_timeouts},
+    soak::{soak_loop, soak_mailbox, soak_signals, soak_timeouts},
     tidy,
 };
 
@@ -25,17 +25,31 @@ const SOAK_RUNS: u32 = 3;
 /// Enough for each moment and each number of signals.
 const SOAK_ROUNDS: u32 = 40;
 
+/// A thousand messages, some twenty workers, and a server that goes away.
+const SOAK_STORMS: u32 = 2;
+
 /// In this order: what fails most often and fastest comes first.
 const STEPS: &[Step] = &[
     Step { name: "fmt", what: "the code is formatted", act: fmt },
     Step { name: "tidy", what: "arrows, contracts, figures and versions agree", act: tidy::run },
     Step { name: "clippy", what: "no warnings, in any target", act: clippy },
+    Step { name: "features", what: "the facade builds with each of its features", act: features::check },
     Step { name: "alone", what: "each package builds and passes its tests by itself", act: alone },
     Step { name: "test", what: "the whole workspace passes its tests, doc tests included", act: test },
     Step { name: "portable", what: "tests pass without epoll, and without pipes", act: portable },
     Step { name: "examples", what: "the examples end well", act: examples },
+    Step {
+        name: "page",
+        what: "the page of a run is right in a browser, in light and in dark",
+        act: page::run,
+    },
     Step { name: "doc", what: "the documentation builds without warnings", act: doc },
     Step { name: "soak", what: "a short soak ends with its sums", act: short_soak },
+    Step {
+        name: "explore",
+        what: "programs by seed lose nothing, whenever they are stopped",
+        act: explore::short,
+    },
     Step { name: "loom", what: "the models hold", act: loom },
     Step { name: "mutants", what: "broken twins of the modelled code are caught", act: mutants::run },
 ];
@@ -109,6 +123,17 @@ fn portable() -> Result<(), String> {
     shell(command.env("RUSTFLAGS", "--cfg ebbtide_portable").env("CARGO_TARGET_DIR", "target/portable"))
 }
 
+/// The examples of the facade, and the feature that each needs besides the default.
+const FACADE_EXAMPLES: &[(&str, &str)] = &[
+    ("post_and_stop", "default"),
+    ("offload_with_timeout", "default"),
+    ("typed_graph", "dag"),
+    ("queue_worker", "mailbox"),
+    ("service", "http"),
+    ("hyper_drain", "hyper"),
+    ("leaf_in_tokio", "tokio"),
+];
+
 /// Those that check themselves.
 fn examples() -> Result<(), String> {
     shell(&mut cargo("run --quiet --package ebbtide-lifecycle --example drain"))?;
@@ -116,7 +141,13 @@ fn examples() -> Result<(), String> {
     shell(&mut cargo("run --quiet --package ebbtide-reactor --features hyper --example hyper"))?;
     shell(&mut cargo("run --quiet --package ebbtide-reactor --example tls"))?;
     shell(&mut cargo("run --quiet --package ebbtide-dag --example feed"))?;
-    shell(&mut cargo("run --quiet --package ebbtide-shutdown --example server"))
+    shell(&mut cargo("run --quiet --package ebbtide-shutdown --example server"))?;
+    for (example, feature) in FACADE_EXAMPLES {
+        shell(&mut cargo(&format!(
+            "run --quiet --package ebbtide --features {feature} --example {example}"
+        )))?;
+    }
+    Ok(())
 }
 
 fn doc() -> Result<(), String> {
@@ -127,7 +158,8 @@ fn doc() -> Result<(), String> {
 fn short_soak() -> Result<(), String> {
     soak_loop(SOAK_SECONDS)?;
     soak_timeouts(SOAK_RUNS)?;
-    soak_signals(SOAK_ROUNDS)
+    soak_signals(SOAK_ROUNDS)?;
+    soak_mailbox(SOAK_STORMS, None)
 }
 
 fn loom() -> Result<(), String> {

@@ -2,12 +2,16 @@
 
 mod bench;
 mod ci;
+mod explore;
+mod features;
 mod mutants;
+mod page;
 mod redis;
 mod sanitize;
 mod shell;
 mod soak;
 mod tidy;
+mod tool;
 
 use std::{env, process::ExitCode};
 
@@ -17,7 +21,9 @@ cargo xtask COMMAND
   ci [STEP...]     all that CI does, or the steps named; `ci list` names them
   bench AREA       the figures of one area, against its peers; --write puts them into the README
   soak AREA        work without end, counted twice: loop (--seconds N, 60), timeout and dag (RUNS=N, 20),
-                   signals (--rounds N, 200)
+                   signals (--rounds N, 200), mailbox (--rounds N, 50; --seed N)
+  page             the page of a run, opened in a browser; screenshots are left in target/page
+  explore          a whole program, another one for each seed, with faults and stops (--seeds N, 100000; --from S)
   sanitize         the test suites under the address and leak sanitizers
   help             this text
 ";
@@ -29,6 +35,8 @@ fn main() -> ExitCode {
         ["ci", steps @ ..] => ci::run(steps),
         ["bench", args @ ..] => bench::run(args),
         ["soak", args @ ..] => soak::run(args),
+        ["page"] => page::run(),
+        ["explore", args @ ..] => explore::run(args),
         ["sanitize"] => sanitize::run(),
         ["help" | "--help" | "-h"] | [] => {
             print!("{HELP}");

@@ -15,6 +15,9 @@ const MESSAGES: usize = 5_000;
 /// Messages a round where one thread hands them to another.
 const HANDED: usize = 20_000;
 
+/// How many are received at a time where it is not said: the default.
+const BATCH: usize = 10;
+
 /// What a message may cost where 2 million a second are wanted, in nanoseconds.
 const BAR: f64 = 500.0;
 
@@ -148,7 +151,7 @@ fn mailbox_between_threads(mailbox: &InMemory, messages: usize) -> Duration {
             block_on(async {
                 let mut handled = 0;
                 while handled < messages {
-                    handled += handle(mailbox, Pull::BATCH_MAX).await;
+                    handled += handle(mailbox, BATCH).await;
                 }
             });
         },
@@ -203,11 +206,11 @@ fn invisible() -> Table {
     let (empty, full) = (mailbox(), mailbox());
     block_on(async {
         let pull = Pull::default().visibility(Span::MAX);
-        for _ in 0..INVISIBLE / Pull::BATCH_MAX {
-            for _ in 0..Pull::BATCH_MAX {
+        for _ in 0..INVISIBLE / BATCH {
+            for _ in 0..BATCH {
                 full.send(Message::new(body())).await.expect("open");
             }
-            assert_eq!(full.receive(pull).await.expect("open").len(), Pull::BATCH_MAX);
+            assert_eq!(full.receive(pull).await.expect("open").len(), BATCH);
         }
     });
     measure(

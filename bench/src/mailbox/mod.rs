@@ -1,6 +1,8 @@
 //! Messages of 100 bytes, sent, received and acknowledged.
 
 mod memory;
+mod peers;
+mod redis;
 
 use crate::contest::Table;
 
@@ -8,7 +10,7 @@ use crate::contest::Table;
 type Part = (&'static str, fn() -> Vec<Table>);
 
 /// The parts, each of which can be run alone.
-const PARTS: [Part; 1] = [("memory", memory::run)];
+const PARTS: [Part; 2] = [("memory", memory::run), ("redis", redis::run)];
 
 /// All parts, or the one that is wanted. None if there is no such part.
 pub(crate) fn run(wanted: Option<&str>) -> Option<Vec<Table>> {

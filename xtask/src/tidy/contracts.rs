@@ -14,6 +14,7 @@ const OWNERS: &[(&str, char, u32)] = &[
     ("dag", 'D', 8),
     ("shutdown", 'S', 8),
     ("mailbox", 'M', 7),
+    ("ebbtide", 'P', 3),
 ];
 
 pub(super) fn check(
