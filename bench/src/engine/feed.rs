@@ -66,6 +66,6 @@ fn shown(terms: &Match) -> Shown {
         runtimes().map(|runtime| ByHand::new(runtime, Nodes(Feed::new(Embedded::new()))));
     let [mut inline, mut inline_many] =
         runtimes().map(|runtime| ByHand::new(runtime, Inline(Feed::new(Embedded::new()))));
-    let mut ours = Ours::embedded();
+    let mut ours = Ours::embedded(THREADS.min(terms.concurrency));
     play(terms, &mut [&mut nodes, &mut nodes_many, &mut inline, &mut inline_many, &mut ours])
 }

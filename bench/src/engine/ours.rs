@@ -9,7 +9,7 @@ use std::{
 use ebbtide_dag::{Env, Handle};
 use ebbtide_offload::Pool;
 use ebbtide_rank::{Endpoint, Endpoints, Request, Rows, demo, registry};
-use ebbtide_reactor::{Async, Runtime, spawn};
+use ebbtide_reactor::{Async, EventLoop, Runtime};
 use ebbtide_redis::{Link, Settings};
 
 use super::crowd::{Contender, Crowd};
@@ -20,18 +20,22 @@ const PLAN: &str = include_str!("../../../plans/feed.json");
 type Loop = ebbtide_reactor::Handle;
 type Engine = ebbtide_dag::Engine<Request, Vec<Handle<Rows>>, Loop>;
 
-/// The engine, bound to a loop and a pool as the program `ebbtide` binds it.
+/// The engine, bound to loops and a pool as the program `ebbtide` binds it.
 pub(super) struct Ours {
+    /// The loop that is driven by the thread of the benchmark.
     runtime: Runtime,
-    engine: Engine,
+    /// The loops beside it.
+    _others: Vec<EventLoop>,
+    /// One for each loop.
+    engines: Vec<(Loop, Engine)>,
     deadline: Duration,
     _pool: Pool,
 }
 
 impl Ours {
-    /// On the embedded data set.
-    pub(super) fn embedded() -> Self {
-        Self::on(Runtime::new(), &Endpoints::demo())
+    /// On the embedded data set, with so many loops.
+    pub(super) fn embedded(loops: usize) -> Self {
+        Self::on(Runtime::new(), loops, &Endpoints::demo())
     }
 
     /// On a server, to which the data set is copied.
@@ -48,39 +52,48 @@ impl Ours {
         );
         runtime.block_on(demo::load(&link)).expect("the server takes it");
         let endpoint = Endpoint::redis(ebbtide_rank::DEFAULT, link, ebbtide_rank::IN_FLIGHT);
-        Self::on(runtime, &Endpoints::demo().with(endpoint))
+        Self::on(runtime, 1, &Endpoints::demo().with(endpoint))
     }
 
-    fn on(runtime: Runtime, endpoints: &Endpoints) -> Self {
+    fn on(runtime: Runtime, loops: usize, endpoints: &Endpoints) -> Self {
         let pool = Pool::new().expect("threads");
         let plan = registry(runtime.handle(), endpoints).plan(PLAN).expect("it has no mistakes");
-        let env = endpoints.bind(Env::new(runtime.handle()).pool(&pool));
-        let engine = plan.bind(env).expect("it has what its nodes need");
-        Self { runtime, engine, deadline: plan.deadline().expect("the plan has one"), _pool: pool }
-    }
-}
-
-impl Ours {
-    /// How a request is answered.
-    fn answer(&self) -> impl AsyncFn(Arc<Request>, Vec<u8>) -> Vec<u8> + use<> {
-        let (engine, deadline) = (self.engine.clone(), self.deadline);
-        move |request: Arc<Request>, mut buffer: Vec<u8>| {
-            let run = engine.run(request.clone()).within(deadline);
-            async move {
-                let outputs = run.await.expect("ends well");
-                outputs[0].write_json(&request.request_id, &mut buffer);
-                buffer
-            }
+        let others: Vec<_> = (1..loops).map(|_| EventLoop::new()).collect();
+        others.iter().for_each(|events| events.start().expect("a thread"));
+        let handles = [runtime.handle()].into_iter().chain(others.iter().map(EventLoop::handle));
+        let bind = |events: Loop| {
+            let env = endpoints.bind(Env::new(events.clone()).pool(&pool));
+            (events, plan.bind(env).expect("it has what its nodes need"))
+        };
+        let engines = handles.map(bind).collect();
+        Self {
+            runtime,
+            _others: others,
+            engines,
+            deadline: plan.deadline().expect("the plan has one"),
+            _pool: pool,
         }
     }
 }
 
+/// Answers one request.
+async fn answer(engine: Engine, deadline: Duration, request: Arc<Request>, mut buffer: Vec<u8>) -> Vec<u8> {
+    let outputs = engine.run(request.clone()).within(deadline).await.expect("ends well");
+    outputs[0].write_json(&request.request_id, &mut buffer);
+    buffer
+}
+
 impl Contender for Ours {
     fn round(&mut self, crowd: &Arc<Crowd>, concurrency: usize) {
-        let answers: Vec<_> = (0..concurrency).map(|_| self.answer()).collect();
+        let deadline = self.deadline;
+        let asker = |(events, engine): &(Loop, Engine)| {
+            let engine = engine.clone();
+            let asking =
+                crowd.clone().ask(move |request, buffer| answer(engine.clone(), deadline, request, buffer));
+            events.spawn(asking).expect("runs")
+        };
+        let askers: Vec<_> = self.engines.iter().cycle().take(concurrency).map(asker).collect();
         self.runtime.block_on(async {
-            let asker = |answer| spawn(crowd.clone().ask(answer)).expect("runs");
-            let askers: Vec<_> = answers.into_iter().map(asker).collect();
             for asker in askers {
                 asker.await.expect("ends");
             }
@@ -88,7 +101,11 @@ impl Contender for Ours {
     }
 
     fn answers(&mut self, crowd: &Arc<Crowd>) -> Vec<String> {
-        let answer = self.answer();
-        self.runtime.block_on(crowd.clone().all_answers(answer))
+        let (engine, deadline) = (self.engines[0].1.clone(), self.deadline);
+        self.runtime.block_on(
+            crowd
+                .clone()
+                .all_answers(move |request, buffer| answer(engine.clone(), deadline, request, buffer)),
+        )
     }
 }

@@ -237,6 +237,9 @@ pub(crate) struct Bench {
     /// How many at the same time
     #[arg(long, value_name = "N", default_value = "10", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub(crate) concurrency: u32,
+    /// How many loops answer them; by default one for each CPU, and no more than there are requests at a time
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub(crate) loops: Option<u16>,
     #[command(flatten)]
     pub(crate) request: RequestArgs,
     #[command(flatten)]

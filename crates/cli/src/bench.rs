@@ -1,15 +1,24 @@
 //! `ebbtide bench`: many requests, and how long they took.
 
 use std::{
-    cell::{Cell, RefCell},
     fmt::Write,
-    rc::Rc,
-    sync::Arc,
+    future::Future,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    thread,
     time::Duration,
 };
 
-use ebbtide::{App, dag::RunError, sleep, spawn};
-use ebbtide_rank::Request;
+use ebbtide::{
+    App,
+    dag::RunError,
+    lifecycle::Token,
+    reactor::{EventLoop, Handle},
+    sleep, spawn,
+};
+use ebbtide_rank::{Endpoints, Request};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
 
@@ -31,6 +40,7 @@ const DRAWN_EVERY: Duration = Duration::from_millis(100);
 const LATE: Duration = Duration::from_secs(2);
 
 /// What became of the requests.
+#[derive(Default)]
 struct Tally {
     lengths: Histogram,
     ok: u64,
@@ -58,8 +68,8 @@ pub(crate) fn bench(args: args::Bench, library: Library, terminal: Terminal) -> 
         let plan = registry::read(&registry, &library, &args.plan)?;
         let request = Arc::new(request::request(&args.request, &plan)?);
         let engine = Engine::bind(&app, plan, &endpoints, &args.terms)?;
-        let ended = measure(&app, &engine, &request, &args).await;
-        Ok(ended)
+        let desks = desks(&app, engine, &endpoints, &args)?;
+        Ok(measure(&app, &desks, &request, &args).await)
     })?;
     let text = if json { as_json(&measured, concurrency) } else { as_text(&measured, concurrency, terminal) };
     terminal.print(text)?;
@@ -74,49 +84,49 @@ pub(crate) fn bench(args: args::Bench, library: Library, terminal: Terminal) -> 
     }
 }
 
-async fn measure(app: &App, engine: &Engine, request: &Arc<Request>, args: &args::Bench) -> Measured {
-    let tally = Tally { lengths: Histogram::new(), ok: 0, timed_out: 0, failed: 0, error: None };
-    let (tally, left) = (Rc::new(RefCell::new(tally)), Rc::new(Cell::new(args.requests)));
-    let (clock, token) = (app.handle().clone(), app.token());
-    let late_before = late(app, engine);
-    let begin = clock.now();
-    let asker = |_| {
-        let (tally, left, clock, token) = (tally.clone(), left.clone(), clock.clone(), token.clone());
-        let (engine, request) = (engine.clone(), request.clone());
-        spawn(async move {
-            let mut answer = Vec::new();
-            while left.get() > 0 && !token.is_triggered() {
-                left.set(left.get() - 1);
-                let begin = clock.now();
-                let result = engine.run(request.clone()).cancelled_by(&token).await;
-                let tally = &mut *tally.borrow_mut();
-                match result {
-                    Ok(outputs) => {
-                        answer.clear();
-                        engine.write(&request, &outputs, None, &mut answer);
-                        tally.ok += 1;
-                    }
-                    Err(RunError::Deadline { .. } | RunError::TimedOut { .. } | RunError::Expired) => {
-                        tally.timed_out += 1;
-                    }
-                    Err(error) => {
-                        tally.failed += 1;
-                        tally.error.get_or_insert_with(|| error.to_string());
-                    }
-                }
-                tally.lengths.record(clock.now() - begin);
-            }
-        })
-        .ok()
+/// A loop, with an engine of its own and what became of the requests there.
+struct Desk {
+    events: Handle,
+    engine: Engine,
+    tally: Arc<Mutex<Tally>>,
+}
+
+/// The app's own loop and as many others as are wanted.
+fn desks(app: &App, engine: Engine, endpoints: &Endpoints, args: &args::Bench) -> Result<Vec<Desk>, Fault> {
+    let cpus = thread::available_parallelism().map_or(1, usize::from);
+    let loops = args.loops.map_or(cpus, usize::from).min(args.concurrency as usize);
+    let mut engines = vec![(app.handle().clone(), engine)];
+    for nth in 2..=loops {
+        let events = app.start_loop(format!("loop {nth}"), EventLoop::builder());
+        let events = events.map_err(|error| Fault::new(code::UNAVAILABLE, error.to_string()))?;
+        let engine = engines[0].1.for_loop(app, &events, endpoints, &args.terms)?;
+        engines.push((events, engine));
+    }
+    let desk = |(events, engine)| Desk { events, engine, tally: Arc::default() };
+    Ok(engines.into_iter().map(desk).collect())
+}
+
+async fn measure(app: &App, desks: &[Desk], request: &Arc<Request>, args: &args::Bench) -> Measured {
+    let left = Arc::new(AtomicU64::new(args.requests));
+    let late = || {
+        use ebbtide::lifecycle::Component;
+
+        desks.iter().map(|desk| desk.engine.late()).sum::<u64>() + app.runners().balance().late
     };
-    let askers: Vec<_> = (0..args.concurrency).filter_map(asker).collect();
+    let late_before = late();
+    let begin = app.handle().now();
+    let asker = |desk: &Desk| {
+        let asking = ask(desk, left.clone(), request.clone(), app.token());
+        desk.events.spawn(asking).ok()
+    };
+    let askers: Vec<_> = desks.iter().cycle().take(args.concurrency as usize).filter_map(asker).collect();
     let drawing = spawn(draw(args.requests, left.clone()));
     for asker in askers {
         // None of them panics; if one did, what it has not counted would be missing from the sum.
         let _ = asker.await;
     }
-    let took = clock.now() - begin;
-    left.set(0);
+    let took = app.handle().now() - begin;
+    left.store(0, Ordering::Relaxed);
     if let Ok(drawing) = drawing {
         let _ = drawing.await;
     }
@@ -126,37 +136,87 @@ async fn measure(app: &App, engine: &Engine, request: &Arc<Request>, args: &args
         app.pool().wait_idle().await;
     };
     let _ = ebbtide::timeout::timeout(app.handle(), LATE, idle).await;
+    let mut tally = Tally::default();
+    desks.iter().for_each(|desk| tally.add(&lock(&desk.tally)));
+    let engine = &desks[0].engine;
     Measured {
-        tally: Rc::into_inner(tally).map(RefCell::into_inner).expect("the askers have ended"),
+        tally,
         plan: engine.name().to_owned(),
         nodes: engine.plan().len(),
         took,
-        late: late(app, engine) - late_before,
+        late: late() - late_before,
     }
 }
 
-/// How many nodes have ended after their deadline.
-fn late(app: &App, engine: &Engine) -> u64 {
-    use ebbtide::lifecycle::Component;
+/// One of those who ask: as long as requests are left, one after the other.
+fn ask(
+    desk: &Desk,
+    left: Arc<AtomicU64>,
+    request: Arc<Request>,
+    token: Token,
+) -> impl Future<Output = ()> + Send + use<> {
+    let (engine, clock, tally) = (desk.engine.clone(), desk.events.clone(), desk.tally.clone());
+    async move {
+        let mut answer = Vec::new();
+        while !token.is_triggered() && takes_one(&left) {
+            let begin = clock.now();
+            let result = engine.run(request.clone()).cancelled_by(&token).await;
+            // Those who ask on one loop are never in here at the same time.
+            let mut tally = lock(&tally);
+            match result {
+                Ok(outputs) => {
+                    answer.clear();
+                    engine.write(&request, &outputs, None, &mut answer);
+                    tally.ok += 1;
+                }
+                Err(RunError::Deadline { .. } | RunError::TimedOut { .. } | RunError::Expired) => {
+                    tally.timed_out += 1;
+                }
+                Err(error) => {
+                    tally.failed += 1;
+                    tally.error.get_or_insert_with(|| error.to_string());
+                }
+            }
+            tally.lengths.record(clock.now() - begin);
+        }
+    }
+}
 
-    engine.late() + app.runners().balance().late
+fn takes_one(left: &AtomicU64) -> bool {
+    left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok()
+}
+
+fn lock(tally: &Mutex<Tally>) -> MutexGuard<'_, Tally> {
+    tally.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Draws a bar until nothing is left, if standard error is a terminal.
-async fn draw(requests: u64, left: Rc<Cell<u64>>) {
+async fn draw(requests: u64, left: Arc<AtomicU64>) {
     let bar = ProgressBar::new(requests);
     let style = ProgressStyle::with_template("{bar:40} {pos}/{len} requests, {per_sec}, {eta} to go");
     if let Ok(style) = style {
         bar.set_style(style);
     }
-    while left.get() > 0 && !bar.is_hidden() {
-        bar.set_position(requests - left.get());
+    while left.load(Ordering::Relaxed) > 0 && !bar.is_hidden() {
+        bar.set_position(requests - left.load(Ordering::Relaxed));
         sleep(DRAWN_EVERY).await;
     }
     bar.finish_and_clear();
 }
 
 const SHARES: [(&str, f64); 4] = [("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p999", 0.999)];
+
+impl Tally {
+    fn add(&mut self, other: &Self) {
+        self.lengths.add(&other.lengths);
+        self.ok += other.ok;
+        self.timed_out += other.timed_out;
+        self.failed += other.failed;
+        if self.error.is_none() {
+            self.error.clone_from(&other.error);
+        }
+    }
+}
 
 impl Measured {
     fn requests(&self) -> u64 {

@@ -44,12 +44,36 @@ impl Engine {
         endpoints: &Endpoints,
         terms: &args::Terms,
     ) -> Result<Self, Fault> {
-        let env = Env::new(app.handle().clone()).pool(app.pool()).runners(app.runners());
+        let component = format!("plan {}", plan.name());
+        Self::bind_to(app, app.handle(), component, Arc::new(plan), endpoints, terms)
+    }
+
+    /// The same plan once more, for runs on another loop of the app, whose timers are nearer to them.
+    pub(crate) fn for_loop(
+        &self,
+        app: &App,
+        events: &Loop,
+        endpoints: &Endpoints,
+        terms: &args::Terms,
+    ) -> Result<Self, Fault> {
+        let component = format!("plan {} on {}", self.name(), events.name());
+        Self::bind_to(app, events, component, self.plan.clone(), endpoints, terms)
+    }
+
+    fn bind_to(
+        app: &App,
+        events: &Loop,
+        component: String,
+        plan: Arc<Plan>,
+        endpoints: &Endpoints,
+        terms: &args::Terms,
+    ) -> Result<Self, Fault> {
+        let env = Env::new(events.clone()).pool(app.pool()).runners(app.runners());
         let engine = plan.bind(endpoints.bind(env)).map_err(|missing| {
             Fault::data(missing.to_string()).hint("an endpoints file says what there is: --endpoints FILE")
         })?;
         // Before the pool, whose jobs it waits for.
-        app.register(format!("plan {}", plan.name()), Priority::LATE, engine.clone())
+        app.register(component, Priority::LATE, engine.clone())
             .map_err(|_| Fault::data(format!("there are two plans \"{}\"", plan.name())))?;
         Ok(Self {
             engine,
@@ -60,7 +84,7 @@ impl Engine {
                 args::PolicyArg::FinishIndependent => Policy::FinishIndependent,
             },
             origin: Origin::here().named(plan.name()),
-            plan: Arc::new(plan),
+            plan,
         })
     }
 

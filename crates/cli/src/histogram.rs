@@ -17,16 +17,27 @@ pub(crate) struct Histogram {
     max: u64,
 }
 
-impl Histogram {
-    pub(crate) fn new() -> Self {
+impl Default for Histogram {
+    fn default() -> Self {
         Self { counts: vec![0; BUCKETS].into(), count: 0, max: 0 }
     }
+}
 
+impl Histogram {
     pub(crate) fn record(&mut self, length: Duration) {
         let nanos = u64::try_from(length.as_nanos()).unwrap_or(u64::MAX);
         self.counts[bucket(nanos)] += 1;
         self.count += 1;
         self.max = self.max.max(nanos);
+    }
+
+    /// Counts those of another one, too.
+    pub(crate) fn add(&mut self, other: &Self) {
+        for (count, of_other) in self.counts.iter_mut().zip(&other.counts) {
+            *count += of_other;
+        }
+        self.count += other.count;
+        self.max = self.max.max(other.max);
     }
 
     pub(crate) fn max(&self) -> Duration {
@@ -88,7 +99,7 @@ mod tests {
 
     #[test]
     fn quantiles_are_those_of_the_lengths() {
-        let mut histogram = Histogram::new();
+        let mut histogram = Histogram::default();
         assert_eq!(histogram.quantile(0.5), Duration::ZERO);
         for length in 1..=1000 {
             histogram.record(Duration::from_micros(length));

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::{fmt, future::Future, mem, sync::Arc, time::Duration};
 
 use ebbtide_lifecycle::{
-    Component, Outcome, Reason, State,
+    Component, Outcome, Reason,
     blame::Origin,
     time::{Tempo, VirtualClock},
 };
@@ -22,6 +22,7 @@ use ebbtide_timeout::Runners;
 use crate::{
     Error, Exit,
     handle::{App, Parts},
+    loops::Loops,
     member::{Member, Role},
     resources::Resources,
 };
@@ -200,12 +201,9 @@ impl Builder {
         F: Future<Output = Result<(), Error>> + 'static,
     {
         match self.start(main, Origin::here()) {
-            Ok(Started { coordinator, events, main }) => {
+            Ok(Started { coordinator, loops, main }) => {
                 let report = coordinator.run();
-                if let Some(events) = events.filter(|events| events.state() != State::Stopped) {
-                    // The loop hangs, and its drop would wait for it.
-                    mem::forget(events);
-                }
+                loops.drop_stopped();
                 Exit::stopped(report, main)
             }
             Err(error) => Exit::not_started(error),
@@ -223,9 +221,10 @@ impl Builder {
         let coordinator = self.start_coordinator()?;
         // Starting is work: a stop that comes meanwhile waits for it before it stops what was started.
         let Ok(start) = coordinator.intake().admit_as(&origin.clone().named("start")) else {
-            return Ok(Started { coordinator, events: None, main: None });
+            return Ok(Started { coordinator, loops: Loops::default(), main: None });
         };
-        let (app, events) = match self.start_parts(&coordinator) {
+        let loops = Loops::default();
+        let app = match self.start_parts(&coordinator, &loops) {
             Ok(started) => started,
             Err(error) => {
                 drop((start, hold));
@@ -240,7 +239,7 @@ impl Builder {
         let started = member.start(Role::Main, &coordinator, &handle, origin, move || main(app));
         debug_assert!(started.is_ok(), "the loop is stopped after the start has ended");
         start.settle(Outcome::Completed);
-        Ok(Started { coordinator, events: Some(events), main: Some(member) })
+        Ok(Started { coordinator, loops, main: Some(member) })
     }
 
     fn start_coordinator(&mut self) -> Result<Coordinator, StartError> {
@@ -260,7 +259,7 @@ impl Builder {
     }
 
     /// Each is registered as soon as it is there.
-    fn start_parts(self, coordinator: &Coordinator) -> Result<(App, Arc<EventLoop>), StartError> {
+    fn start_parts(self, coordinator: &Coordinator, loops: &Loops) -> Result<App, StartError> {
         let mut events = self.events.name(&self.name);
         if let Tempo::Virtual(clock) = &self.tempo {
             events = events.clock(clock);
@@ -268,7 +267,8 @@ impl Builder {
         let events = Arc::new(events.event_loop());
         let handle = events.handle();
         events.start().map_err(StartError::Loop)?;
-        enroll(coordinator, "loop", Priority::LOOPS, events.clone());
+        loops.keep(events.clone());
+        enroll(coordinator, "loop", Priority::LOOPS, events);
         if let Some(limit) = self.heartbeat {
             let heartbeat = coordinator.health().heartbeat("loop", limit).map_err(StartError::Heartbeat)?;
             spawn_heartbeat(&handle, heartbeat, limit);
@@ -287,26 +287,25 @@ impl Builder {
         let runners = Runners::new(&handle, handle.clone()).map_err(|_| StartError::Runners)?;
         #[cfg(feature = "timeout")]
         enroll(coordinator, "late runners", Priority::LATE, runners.tracker().clone());
-        let app = App::new(Parts {
+        Ok(App::new(Parts {
             name: self.name,
+            tempo: self.tempo.clone(),
             coordinator: coordinator.clone(),
             handle,
+            loops: loops.clone(),
             #[cfg(feature = "offload")]
             pool,
             #[cfg(feature = "timeout")]
             runners,
             resources: Resources::new(self.tempo),
-        });
-        Ok((app, events))
+        }))
     }
 }
 
-/// A program that runs. Without a loop and a `main` if a signal was quicker than they were.
+/// A program that runs. Without loops and a `main` if a signal was quicker than they were.
 struct Started {
     coordinator: Coordinator,
-    /// Held by whoever waits for the report as well, so that no thread of the coordinator's is the last to drop it:
-    /// the drop of a loop that hangs does.
-    events: Option<Arc<EventLoop>>,
+    loops: Loops,
     main: Option<Arc<Member>>,
 }
 

@@ -18,6 +18,7 @@ use crate::{
     Error,
     admitted::Admitted,
     app::Builder,
+    loops::{LoopNotStarted, Loops},
     member::{Member, NotSpawned, Role},
     resources::Resources,
 };
@@ -44,8 +45,10 @@ pub struct App {
 
 pub(crate) struct Parts {
     pub(crate) name: Arc<str>,
+    pub(crate) tempo: Tempo,
     pub(crate) coordinator: Coordinator,
     pub(crate) handle: Handle,
+    pub(crate) loops: Loops,
     #[cfg(feature = "offload")]
     pub(crate) pool: Pool,
     #[cfg(feature = "timeout")]
@@ -73,6 +76,52 @@ impl App {
     #[must_use]
     pub fn handle(&self) -> &Handle {
         &self.parts.handle
+    }
+
+    /// Starts another loop, on a thread of its own, for a program that has more to do than one CPU can. It is stopped
+    /// with the first one, in the phase of the loops, and is called `name` in reports, as is its thread.
+    ///
+    /// What is spawned on a loop stays there: who serves requests spreads them over the handles that this gives. The
+    /// choices of `events` are its own; in virtual time it lives in that of the program.
+    ///
+    /// ```
+    /// use ebbtide::reactor::EventLoop;
+    ///
+    /// let exit = ebbtide::run(async |app| {
+    ///     let second = app.start_loop("second loop", EventLoop::builder())?;
+    ///     let answer = second.spawn(async { 6 * 7 })?.await?;
+    ///     assert_eq!(answer, 42);
+    ///     Ok(())
+    /// });
+    /// assert!(exit.is_clean(), "{exit}");
+    /// ```
+    ///
+    /// # Errors
+    /// If there is a component of that name, if there is no thread to be had, or if the program stops.
+    #[track_caller]
+    pub fn start_loop(
+        &self,
+        name: impl Into<Arc<str>>,
+        events: ebbtide_reactor::Builder,
+    ) -> Result<Handle, LoopNotStarted> {
+        if self.handle().shutdown_handle().is_shutdown() {
+            return Err(LoopNotStarted::Stopping);
+        }
+        let name = name.into();
+        let mut events = events.name(&name);
+        if let Tempo::Virtual(clock) = &self.parts.tempo {
+            events = events.clock(clock);
+        }
+        let events = Arc::new(events.event_loop());
+        let handle = events.handle();
+        // Before it starts: a stop that comes meanwhile knows of it, and stops it at once if those of the others have
+        // passed. A loop that was stopped before does not start.
+        let registration = self.coordinator().register(name, Priority::LOOPS, events.clone());
+        let registration = registration.map_err(|duplicate| LoopNotStarted::Duplicate(duplicate.name))?;
+        events.start().map_err(LoopNotStarted::Loop)?;
+        self.parts.loops.keep(events);
+        registration.keep();
+        Ok(handle)
     }
 
     /// The pool: for what keeps a CPU busy, and for what blocks.

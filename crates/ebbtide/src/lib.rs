@@ -71,6 +71,8 @@ mod exit;
 #[cfg(all(feature = "reactor", feature = "shutdown"))]
 mod handle;
 #[cfg(all(feature = "reactor", feature = "shutdown"))]
+mod loops;
+#[cfg(all(feature = "reactor", feature = "shutdown"))]
 mod member;
 #[cfg(all(feature = "reactor", feature = "shutdown"))]
 mod resources;
@@ -110,6 +112,7 @@ pub type Error = Box<dyn std::error::Error + Send + Sync>;
 pub mod app {
     pub use crate::{
         builder::{Builder, StartError},
+        loops::LoopNotStarted,
         member::NotSpawned,
     };
 }

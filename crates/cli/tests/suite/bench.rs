@@ -33,6 +33,15 @@ fn a_bench_tells_everything_to_machines() {
 }
 
 #[test]
+fn every_request_is_counted_once_however_many_loops_answer() {
+    for loops in ["1", "2", "5", "1024"] {
+        let args = ["bench", "feed", "--requests", "101", "--concurrency", "7", "--loops", loops, "--json"];
+        let json = ebbtide(args).ends_with(0).json();
+        assert_eq!((&json["ok"], &json["failed"]), (&101.into(), &0.into()), "{loops}: {json}");
+    }
+}
+
+#[test]
 fn timeouts_are_a_result_and_no_failure() {
     let folder = Folder::new();
     let plan = folder.sleeping("slow", 60_000);
@@ -72,9 +81,13 @@ fn a_plan_that_always_fails_fails_the_bench_and_the_figures_are_printed_first() 
 
 #[test]
 fn numbers_that_make_no_sense_are_refused() {
-    for (flag, value) in
-        [("--requests", "0"), ("--concurrency", "0"), ("--concurrency", "100001"), ("--requests", "x")]
-    {
+    for (flag, value) in [
+        ("--requests", "0"),
+        ("--concurrency", "0"),
+        ("--concurrency", "100001"),
+        ("--requests", "x"),
+        ("--loops", "0"),
+    ] {
         ebbtide(["bench", "hello", flag, value]).ends_with(2).complains(["invalid value", flag]);
     }
 }

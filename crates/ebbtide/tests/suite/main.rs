@@ -5,6 +5,7 @@
 mod components;
 mod endings;
 mod health;
+mod loops;
 mod order;
 mod paths;
 mod process;
