@@ -87,7 +87,7 @@ where
         let inputs = node.inputs.iter().map(handle).collect();
         let optional = node.optional.iter().map(handle).map(Handle::optional).collect();
         let references = node.references.nodes.iter().map(handle).collect();
-        let Op { plant, info } = node.op.expect(WHOLE);
+        let Op { plant, info, .. } = node.op.expect(WHOLE);
         let params = Arc::new(node.params.take().expect(WHOLE));
         let handle = plant(&mut graph, node.name.clone(), (inputs, optional, references), params);
         let draft = graph.nodes.last_mut().expect("one was added");
