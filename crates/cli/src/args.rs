@@ -275,6 +275,9 @@ pub(crate) struct Serve {
     /// How large a request may be
     #[arg(long, value_name = "BYTES", default_value = "1048576")]
     pub(crate) max_body: usize,
+    /// How long a client may take to send it
+    #[arg(long, value_name = "MS", value_parser = millis, allow_negative_numbers = true, default_value = "10000")]
+    pub(crate) body_timeout_ms: Duration,
     /// How many connections there may be
     #[arg(long, value_name = "N", default_value = "10000")]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=1_000_000))]

@@ -58,6 +58,7 @@ pub(crate) fn serve(args: args::Serve, library: Library, terminal: Terminal) -> 
             engines,
             requests: Gate::with(Terms { limit: Some(args.max_in_flight as usize), ..Terms::default() }),
             body_max: args.max_body,
+            body_timeout: args.body_timeout_ms,
             app: app.clone(),
         });
         let Ok(work) = app.admit_as(&Origin::here().named("listener")) else { return Ok(()) };

@@ -1,17 +1,18 @@
 //! Which path is answered by what.
 
-use std::{io, sync::Arc};
+use std::{sync::Arc, time::Duration};
 
 use ebbtide::{
     App,
     dag::{RunError, json::nearest},
     lifecycle::{Admission, Gate, Outcome, time::Tempo},
+    timeout::timeout,
 };
 use ebbtide_rank::Request;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use hyper::{
     Method, StatusCode,
-    body::{Bytes, Incoming},
+    body::{Body as _, Bytes, Incoming},
     header::{ALLOW, HeaderValue},
 };
 use serde_json::json;
@@ -30,6 +31,8 @@ pub(super) struct Site {
     pub(super) requests: Gate,
     pub(super) body_max: usize,
     pub(super) app: App,
+    /// How long a client may take to send a body: it has a place among the requests meanwhile.
+    pub(super) body_timeout: Duration,
 }
 
 impl Site {
@@ -100,13 +103,19 @@ impl Site {
 
     /// Reads a request, or says what is wrong with it.
     async fn read(&self, body: Incoming) -> Result<Arc<Request>, Reply> {
-        let body: Bytes = match Limited::new(body, self.body_max).collect().await {
-            Ok(body) => body.to_bytes(),
-            Err(error) if error.is::<LengthLimitError>() => {
-                let message = format!("a request may have {} bytes", self.body_max);
-                return Err(reply::wrong(StatusCode::PAYLOAD_TOO_LARGE, "too_large", message));
-            }
-            Err(error) => {
+        let too_large = || {
+            let message = format!("a request may have {} bytes", self.body_max);
+            reply::wrong(StatusCode::PAYLOAD_TOO_LARGE, "too_large", message)
+        };
+        // One that says so is not waited for.
+        if usize::try_from(body.size_hint().lower()).map_or(true, |length| length > self.body_max) {
+            return Err(too_large());
+        }
+        let body = Limited::new(body, self.body_max).collect();
+        let body: Bytes = match timeout(self.app.handle(), self.body_timeout, body).await {
+            Ok(Ok(body)) => body.to_bytes(),
+            Ok(Err(error)) if error.is::<LengthLimitError>() => return Err(too_large()),
+            Ok(Err(error)) => {
                 let message = format!("the request ended too early: {error}");
                 return Err(reply::wrong(StatusCode::BAD_REQUEST, "bad_request", message));
             }
@@ -115,6 +124,10 @@ impl Site {
         let text =
             std::str::from_utf8(&body).map_err(|_| wrong("the request is not UTF-8 text".to_owned()))?;
         Request::from_json(text).map(Arc::new).map_err(|error| wrong(error.to_string()))
+            Err(_) => {
+                let message = format!("the request was not there within {:?}", self.body_timeout);
+                return Err(reply::wrong(StatusCode::REQUEST_TIMEOUT, "too_slow", message));
+            }
     }
 
     fn list(&self) -> Reply {
