@@ -15,6 +15,7 @@ use hyper::{
     body::{Body as _, Bytes, Incoming},
     header::{ALLOW, HeaderValue},
 };
+use percent_encoding::percent_decode_str;
 use serde_json::json;
 
 use super::{
@@ -40,9 +41,7 @@ impl Site {
     pub(super) async fn answer(&self, request: hyper::Request<Incoming>, work: &Admission<Tempo>) -> Reply {
         let path = request.uri().path();
         if let Some(name) = path.strip_prefix("/plans/") {
-            let Some(at) = self.engines.iter().position(|engine| engine.name() == name) else {
-                return self.unknown(path, name);
-            };
+            let Some(at) = self.find(name) else { return self.unknown(path, name) };
             if request.method() != Method::POST {
                 return not_allowed("POST");
             }
@@ -67,6 +66,12 @@ impl Site {
             }
             _ => reply::with_type(StatusCode::OK, "text/plain", "ready\n"),
         }
+    }
+
+    /// The plan of this name, which may be written as a URL has to.
+    fn find(&self, name: &str) -> Option<usize> {
+        let named = |name: &str| self.engines.iter().position(|engine| engine.name() == name);
+        named(name).or_else(|| named(&percent_decode_str(name).decode_utf8().ok()?))
     }
 
     /// Runs a plan for the request in the body.
