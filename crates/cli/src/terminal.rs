@@ -42,6 +42,15 @@ impl Terminal {
     }
 
     /// Tells of something on standard error. If nobody reads that, there is nobody to tell.
+    /// Says on standard output how far it has come. That is no result: if it cannot be said, the work goes on.
+    pub(crate) fn announce(self, text: impl AsRef<[u8]>) {
+        if let Err(fault) = self.print(text)
+            && !fault.message.is_empty()
+        {
+            self.warn(fault);
+        }
+    }
+
     pub(crate) fn tell(self, text: impl fmt::Display) {
         let _ = writeln!(io::stderr().lock(), "{text}");
     }

@@ -62,9 +62,9 @@ pub(crate) fn serve(args: args::Serve, library: Library, terminal: Terminal) -> 
             app: app.clone(),
         });
         let Ok(work) = app.admit_as(&Origin::here().named("listener")) else { return Ok(()) };
-        terminal.print(format!("listening on http://{address}\n"))?;
+        terminal.announce(format!("listening on http://{address}\n"));
         app.ready();
-        listener.serve(site, work, args.max_connections as usize).await;
+        listener.serve(site, work, args.max_connections as usize, terminal).await;
         Ok(())
     })
 }

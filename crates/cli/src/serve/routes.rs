@@ -31,9 +31,9 @@ pub(super) struct Site {
     /// Those that are answered at the same time; there is a limit.
     pub(super) requests: Gate,
     pub(super) body_max: usize,
-    pub(super) app: App,
     /// How long a client may take to send a body: it has a place among the requests meanwhile.
     pub(super) body_timeout: Duration,
+    pub(super) app: App,
 }
 
 impl Site {
@@ -124,15 +124,15 @@ impl Site {
                 let message = format!("the request ended too early: {error}");
                 return Err(reply::wrong(StatusCode::BAD_REQUEST, "bad_request", message));
             }
+            Err(_) => {
+                let message = format!("the request was not there within {:?}", self.body_timeout);
+                return Err(reply::wrong(StatusCode::REQUEST_TIMEOUT, "too_slow", message));
+            }
         };
         let wrong = |message: String| reply::wrong(StatusCode::BAD_REQUEST, "bad_request", message);
         let text =
             std::str::from_utf8(&body).map_err(|_| wrong("the request is not UTF-8 text".to_owned()))?;
         Request::from_json(text).map(Arc::new).map_err(|error| wrong(error.to_string()))
-            Err(_) => {
-                let message = format!("the request was not there within {:?}", self.body_timeout);
-                return Err(reply::wrong(StatusCode::REQUEST_TIMEOUT, "too_slow", message));
-            }
     }
 
     fn list(&self) -> Reply {
@@ -155,10 +155,6 @@ impl Site {
             None => format!("there is nothing at {path}: see /plans"),
         };
         reply::wrong(StatusCode::NOT_FOUND, "not_found", message)
-    }
-
-    pub(super) fn tell_not_accepted(&self, error: &io::Error) {
-        eprintln!("{}: cannot accept a connection: {error}", self.app.name());
     }
 }
 

@@ -69,7 +69,7 @@ async fn on_redis(app: &App, args: &args::Worker, engine: Engine, terminal: Term
     let dead = open(&link, &format!("{}:{DEAD}", args.mailbox.queue)).await?;
     let worker = build(app, args, engine, Arc::new(queue), Some(Arc::new(dead)))?;
     start(app, &worker)?;
-    terminal.print(format!("working off {} at {}\n", args.mailbox.queue, link.address()))?;
+    terminal.announce(format!("working off {} at {}\n", args.mailbox.queue, link.address()));
     app.ready();
     finish(worker.work().await)
 }
