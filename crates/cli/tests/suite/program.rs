@@ -187,9 +187,14 @@ impl Running {
         self.input = None;
     }
 
-    /// Waits for its end.
+    /// Closes its input, and waits for its end.
     pub(crate) fn ends(mut self) -> Said {
         self.close_input();
+        self.ends_unasked()
+    }
+
+    /// Waits for its end, with its input open.
+    pub(crate) fn ends_unasked(mut self) -> Said {
         let mut out = String::new();
         if let Some(rest) = &mut self.out {
             rest.read_to_string(&mut out).unwrap();
