@@ -1,6 +1,6 @@
 //! What can be said on the command line.
 
-use std::{net::SocketAddr, path::PathBuf, time::Duration};
+use std::{ffi::OsString, net::SocketAddr, path::PathBuf, time::Duration};
 
 use clap::{Args, Parser, Subcommand, ValueEnum, builder::NonEmptyStringValueParser};
 use clap_complete::Shell;
@@ -98,7 +98,7 @@ Examples:
   ebbtide run feed --report feed.html --trace feed.json --explain")]
 pub(crate) struct Run {
     /// A file, or the name of a plan in the plans folder
-    pub(crate) plan: String,
+    pub(crate) plan: OsString,
     #[command(flatten)]
     pub(crate) request: RequestArgs,
     #[command(flatten)]
@@ -182,7 +182,7 @@ pub(crate) struct Sources {
 pub(crate) struct Check {
     /// Files, or names of plans
     #[arg(required = true)]
-    pub(crate) plans: Vec<String>,
+    pub(crate) plans: Vec<OsString>,
     /// Print JSON, one line for each plan
     #[arg(long)]
     pub(crate) json: bool,
@@ -195,7 +195,7 @@ Examples:
   ebbtide graph feed --format svg --output feed.svg")]
 pub(crate) struct Graph {
     /// A file, or the name of a plan
-    pub(crate) plan: String,
+    pub(crate) plan: OsString,
     /// In which form
     #[arg(long, value_name = "FORM", default_value = "dot")]
     pub(crate) format: Form,
@@ -230,7 +230,7 @@ pub(crate) struct Plans {
 #[derive(Debug, Args)]
 pub(crate) struct Bench {
     /// A file, or the name of a plan
-    pub(crate) plan: String,
+    pub(crate) plan: OsString,
     /// How many requests
     #[arg(long, value_name = "N", default_value = "10000", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) requests: u64,
@@ -265,7 +265,7 @@ Examples:
 pub(crate) struct Serve {
     /// Files, or names of plans
     #[arg(required = true)]
-    pub(crate) plans: Vec<String>,
+    pub(crate) plans: Vec<OsString>,
     /// Where to listen; port 0 is any that is free
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8080")]
     pub(crate) listen: SocketAddr,
@@ -278,6 +278,9 @@ pub(crate) struct Serve {
     /// How large a request may be
     #[arg(long, value_name = "BYTES", default_value = "1048576")]
     pub(crate) max_body: usize,
+    /// How long a client may take to send it
+    #[arg(long, value_name = "MS", value_parser = millis, allow_negative_numbers = true, default_value = "10000")]
+    pub(crate) body_timeout_ms: Duration,
     /// How many connections there may be
     #[arg(long, value_name = "N", default_value = "10000")]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
@@ -310,7 +313,7 @@ Examples:
   ebbtide worker feed --mailbox redis://127.0.0.1:6379 --queue feed")]
 pub(crate) struct Worker {
     /// A file, or the name of a plan
-    pub(crate) plan: String,
+    pub(crate) plan: OsString,
     #[command(flatten)]
     pub(crate) mailbox: MailboxArgs,
     /// How many requests are answered at the same time
@@ -371,7 +374,8 @@ pub(crate) struct Completions {
 
 fn millis(text: &str) -> Result<Duration, String> {
     let millis: f64 = text.parse().map_err(|_| "expected a number of milliseconds".to_owned())?;
-    Duration::try_from_secs_f64(millis / 1e3).map_err(|_| "expected milliseconds of 0 or more".to_owned())
+    Duration::try_from_secs_f64(millis / 1e3)
+        .map_err(|_| "expected milliseconds of 0 or more, and not without end".to_owned())
 }
 
 fn key_value(text: &str) -> Result<(String, String), String> {

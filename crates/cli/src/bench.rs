@@ -30,7 +30,7 @@ use crate::{
     inside,
     library::Library,
     registry, request, sources,
-    terminal::Terminal,
+    terminal::{Terminal, visible},
 };
 
 /// How often the bar is drawn.
@@ -60,7 +60,7 @@ struct Measured {
 }
 
 pub(crate) fn bench(args: args::Bench, library: Library, terminal: Terminal) -> Result<(), Fault> {
-    let (json, concurrency) = (args.json, args.concurrency);
+    let (json, concurrency, wanted) = (args.json, args.concurrency, args.requests);
     let app = inside::brief(&args.terms);
     let measured = inside::run_brief(app, async move |app| {
         let endpoints = sources::endpoints(&args.sources, &app).await?;
@@ -73,6 +73,9 @@ pub(crate) fn bench(args: args::Bench, library: Library, terminal: Terminal) -> 
     })?;
     let text = if json { as_json(&measured, concurrency) } else { as_text(&measured, concurrency, terminal) };
     terminal.print(text)?;
+    if measured.requests() < wanted {
+        terminal.warn(format_args!("it was stopped after {} of {wanted} requests", measured.requests()));
+    }
     match &measured.tally {
         // Timeouts are a result like another. What fails each time is not.
         Tally { ok: 0, timed_out: 0, error: Some(error), .. } => Err(Fault::new(code::FAILED, error.clone())),
@@ -172,6 +175,8 @@ fn ask(
                 Err(RunError::Deadline { .. } | RunError::TimedOut { .. } | RunError::Expired) => {
                     tally.timed_out += 1;
                 }
+                // What was cut off by a stop says nothing of the plan.
+                Err(RunError::Cancelled { .. }) => return,
                 Err(error) => {
                     tally.failed += 1;
                     tally.error.get_or_insert_with(|| error.to_string());
@@ -235,11 +240,10 @@ impl Measured {
 fn as_text(measured: &Measured, concurrency: u32, terminal: Terminal) -> String {
     let Measured { tally, plan, nodes, took, late } = measured;
     let mut text = String::new();
-    let requests = measured.requests();
-    let _ = writeln!(
-        text,
-        "plan {plan} of {nodes} nodes, {requests} requests, {concurrency} at a time, {took:.2?}"
-    );
+    let (plan, requests) = (visible(plan), measured.requests());
+    let nodes = if *nodes == 1 { "1 node".to_owned() } else { format!("{nodes} nodes") };
+    let _ =
+        writeln!(text, "plan {plan} of {nodes}, {requests} requests, {concurrency} at a time, {took:.2?}");
     let _ = writeln!(text, "{}  {:.0} requests/s", terminal.bold("throughput"), measured.per_second());
     let _ = write!(text, "{}     ", terminal.bold("latency"));
     for (name, share) in SHARES {

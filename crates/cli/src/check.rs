@@ -10,7 +10,7 @@ use crate::{
     fault::{Fault, code},
     library::Library,
     registry::Registry,
-    terminal::Terminal,
+    terminal::{Terminal, visible},
 };
 
 pub(crate) fn check(args: &args::Check, library: &Library, terminal: Terminal) -> Result<(), Fault> {
@@ -19,7 +19,7 @@ pub(crate) fn check(args: &args::Check, library: &Library, terminal: Terminal) -
     for wanted in &args.plans {
         let (place, verdict) = match library.read(wanted) {
             Ok(found) => (found.path.display().to_string(), Ok(verdict(&registry, &found.text))),
-            Err(fault) => (wanted.clone(), Err(fault)),
+            Err(fault) => (wanted.display().to_string(), Err(fault)),
         };
         let is_right = matches!(&verdict, Ok(Verdict { mistakes, .. }) if mistakes.is_empty());
         let text = if args.json { as_json(&place, &verdict) } else { as_text(&place, &verdict, terminal) };
@@ -68,6 +68,7 @@ fn verdict(registry: &Registry, text: &str) -> Verdict {
 fn as_text(place: &str, verdict: &Result<Verdict, Fault>, terminal: Terminal) -> String {
     let mut text = String::new();
     let Ok(Verdict { name, nodes, mistakes, warnings }) = verdict else { return text };
+    let (place, name) = (visible(place), visible(name));
     let _ = match (mistakes.len(), nodes) {
         (0, 1) => writeln!(text, "{place}: {}, plan {name} of 1 node", terminal.green("ok")),
         (0, _) => writeln!(text, "{place}: {}, plan {name} of {nodes} nodes", terminal.green("ok")),

@@ -2,7 +2,7 @@
 
 use std::{fmt, io, path::Path, process::ExitCode};
 
-use ebbtide::dag::RunError;
+use ebbtide::{Exit, dag::RunError};
 use serde_json::{Value, json};
 
 /// The exit codes, as `sysexits` has them; the help lists them.
@@ -43,6 +43,15 @@ impl Fault {
     /// What to do about it.
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
+        self
+    }
+
+    /// Something else that has to be told. A fault that says nothing of its own becomes that.
+    pub(crate) fn with(mut self, exit: &Exit) -> Self {
+        if self.message.is_empty() {
+            return Self::new(exit.code(), exit.to_string());
+        }
+        self.message = format!("{}\n{exit}", self.message);
         self
     }
 

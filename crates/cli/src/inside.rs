@@ -9,11 +9,15 @@ use std::{
 
 use ebbtide::{
     App, Exit,
-    app::Builder,
-    shutdown::{Event, Verdict},
+    app::{Builder, StartError},
+    lifecycle::Reason,
+    shutdown::{self, Event, Verdict},
 };
 
-use crate::{args, fault::Fault};
+use crate::{
+    args,
+    fault::{Fault, code},
+};
 
 /// The app that commands run in.
 pub(crate) fn builder(terms: &args::Terms) -> Builder {
@@ -28,8 +32,14 @@ pub(crate) fn builder(terms: &args::Terms) -> Builder {
 /// and what a person should look at. The report is said at the end, if it is not clean.
 pub(crate) fn lasting(terms: &args::Terms) -> Builder {
     builder(terms).observer(|event| {
-        let is_told = event.is_warning() && !matches!(event, Event::Stopped(_));
-        if is_told || matches!(event, Event::Triggered { .. } | Event::Progress(_)) {
+        let is_told = match event {
+            Event::Stopped(_) => false,
+            // Only the end of `main` asks for a stop. Why that has come, the command itself says.
+            Event::Triggered { reason: Reason::Requested(_) } => false,
+            Event::Triggered { .. } | Event::Progress(_) => true,
+            event => event.is_warning(),
+        };
+        if is_told {
             // If nobody reads it, there is nobody to tell.
             let _ = writeln!(io::stderr(), "{event}");
         }
@@ -45,7 +55,7 @@ pub(crate) fn brief(terms: &args::Terms) -> Builder {
 }
 
 /// Runs `main` inside an app, and gives what it gave when everything has stopped. A fault of its own is no failure of
-/// the app's: that ends in good order, and the fault is given.
+/// the app's: that ends in good order, and the fault is given; with the report, if work was lost then.
 pub(crate) fn run<M, F, T>(builder: Builder, main: M) -> Result<T, Fault>
 where
     M: FnOnce(App) -> F + Send + 'static,
@@ -53,9 +63,10 @@ where
     T: Send + 'static,
 {
     match ended(builder, main) {
-        (Some(Err(fault)), _) => Err(fault),
         (Some(Ok(value)), exit) if exit.is_clean() => Ok(value),
-        (_, exit) => Err(Fault::new(exit.code(), exit.to_string())),
+        (Some(Err(fault)), exit) if exit.is_clean() => Err(fault),
+        (Some(Err(fault)), exit) => Err(fault.with(&exit)),
+        (_, exit) => Err(unclean(&exit)),
     }
 }
 
@@ -70,8 +81,18 @@ where
     match ended(builder, main) {
         (Some(Err(fault)), _) => Err(fault),
         (Some(Ok(value)), exit) if [0, Verdict::Abandoned.exit_code()].contains(&exit.code()) => Ok(value),
-        (_, exit) => Err(Fault::new(exit.code(), exit.to_string())),
+        (_, exit) => Err(unclean(&exit)),
     }
+}
+
+/// An app that has not stopped as it should, or was not started.
+fn unclean(exit: &Exit) -> Fault {
+    let start = exit.error().and_then(|error| error.downcast_ref());
+    let code = match start {
+        Some(StartError::Coordinator(shutdown::StartError::Health(_))) => code::UNAVAILABLE,
+        _ => exit.code(),
+    };
+    Fault::new(code, exit.to_string())
 }
 
 /// What `main` gave, if it came to its end, and how the app ended.
@@ -90,4 +111,43 @@ where
     });
     let ended = place.lock().unwrap_or_else(PoisonError::into_inner).take();
     (ended, exit)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::pending;
+
+    use ebbtide::lifecycle::time::VirtualClock;
+
+    use super::*;
+
+    /// In virtual time, and without signals: nothing is waited for.
+    fn quiet() -> Builder {
+        App::builder().clock(&VirtualClock::new()).without_signals().observer(|_| ())
+    }
+
+    #[test]
+    fn a_command_that_panics_is_70_and_tells_with_what() {
+        async fn panics(_: App) -> Result<(), Fault> {
+            panic!("told to")
+        }
+        for ended in [run(quiet(), panics), run_brief(quiet(), panics)] {
+            let fault = ended.expect_err("it panicked");
+            assert_eq!(fault.code, 70, "{fault}");
+            assert!(fault.message.contains("panicked: told to"), "{fault}");
+        }
+    }
+
+    #[test]
+    fn work_that_is_lost_when_a_command_fails_is_named() {
+        let fault = run(quiet(), async |app| {
+            app.spawn_named("stuck", pending::<()>()).map_err(|_| Fault::data("refused"))?.detach();
+            Err::<(), _>(Fault::data("the plan is wrong"))
+        });
+        let fault = fault.expect_err("it failed");
+        assert_eq!(fault.code, code::DATA, "the command's own code counts");
+        for part in ["the plan is wrong", "work was abandoned", "1 × \"stuck\""] {
+            assert!(fault.message.contains(part), "{fault}");
+        }
+    }
 }

@@ -1,9 +1,10 @@
 //! Plans on disk: by their path, or by their name in the plans folder.
 
 use std::{
+    ffi::OsStr,
     fs,
     io::{self, Read},
-    path::{Path, PathBuf},
+    path::{MAIN_SEPARATOR, Path, PathBuf},
 };
 
 use ebbtide::dag::json::nearest;
@@ -32,9 +33,17 @@ impl Library {
     }
 
     /// Reads a plan. What looks like a path is one: it has a separator, or ends in `.json`.
-    pub(crate) fn read(&self, wanted: &str) -> Result<Found, Fault> {
-        let is_path = wanted.ends_with(".json") || wanted.contains(['/', std::path::MAIN_SEPARATOR]);
-        let path = if is_path { PathBuf::from(wanted) } else { self.folder.join(format!("{wanted}.json")) };
+    pub(crate) fn read(&self, wanted: &OsStr) -> Result<Found, Fault> {
+        let bytes = wanted.as_encoded_bytes();
+        let separators = [b'/', MAIN_SEPARATOR as u8];
+        let is_path = bytes.ends_with(b".json") || bytes.iter().any(|byte| separators.contains(byte));
+        let path = if is_path {
+            PathBuf::from(wanted)
+        } else {
+            let mut name = wanted.to_owned();
+            name.push(".json");
+            self.folder.join(name)
+        };
         match read_text(&path, PLAN_BYTES_MAX) {
             Ok(text) => Ok(Found { path, text }),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -44,20 +53,19 @@ impl Library {
         }
     }
 
-    fn missing(&self, wanted: &str, path: &Path, is_path: bool) -> Fault {
+    fn missing(&self, wanted: &OsStr, path: &Path, is_path: bool) -> Fault {
         let fault = Fault::new(
             crate::fault::code::NO_INPUT,
             if is_path {
                 format!("there is no file {}", path.display())
             } else {
-                format!("there is no plan \"{wanted}\" in {}", self.folder.display())
+                format!("there is no plan \"{}\" in {}", wanted.display(), self.folder.display())
             },
         );
         // Beside the file that was named, or among those that have a name.
         let folder = if is_path { path.parent().unwrap_or(Path::new("")) } else { &self.folder };
-        let names: Vec<String> =
-            plans_in(folder).unwrap_or_default().iter().filter_map(|path| stem(path)).collect();
-        let wanted = stem(path).unwrap_or_else(|| wanted.to_owned());
+        let names: Vec<String> = plans_in(folder).unwrap_or_default().iter().map(|path| stem(path)).collect();
+        let wanted = stem(path);
         match nearest(&wanted, names.iter().map(String::as_str)) {
             Some(near) if is_path => {
                 fault.hint(format!("did you mean {}?", folder.join(format!("{near}.json")).display()))
@@ -93,8 +101,8 @@ fn plans_in(folder: &Path) -> io::Result<Vec<PathBuf>> {
 }
 
 /// What a plan is called: its file, without the ending.
-pub(crate) fn stem(path: &Path) -> Option<String> {
-    Some(path.file_stem()?.to_str()?.to_owned())
+pub(crate) fn stem(path: &Path) -> String {
+    path.file_stem().unwrap_or_default().to_string_lossy().into_owned()
 }
 
 /// Reads a file that is text, and not larger than it may be. What a pipe or a device has is known when it was read.

@@ -20,8 +20,8 @@ pub(crate) fn plans(args: &args::Plans, library: &Library, terminal: Terminal) -
     let registry = registry::for_checking();
     let (mut text, mut rows) = (String::new(), Vec::new());
     for path in paths {
-        let name = stem(&path).unwrap_or_default();
-        let read = library.read(&path.display().to_string()).and_then(|found| {
+        let name = stem(&path);
+        let read = library.read(path.as_os_str()).and_then(|found| {
             registry.plan(&found.text).map_err(|errors| {
                 let mistakes = errors.iter().count();
                 Fault::data(if mistakes == 1 {

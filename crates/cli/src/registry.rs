@@ -1,5 +1,7 @@
 //! The ops that plans are made of, and how a plan is read with them.
 
+use std::ffi::OsStr;
+
 use ebbtide::{dag::json::JsonPlan, lifecycle::time::VirtualClock};
 use ebbtide_rank::{Endpoints, Request, Rows};
 
@@ -14,7 +16,7 @@ pub(crate) fn for_checking() -> Registry {
 }
 
 /// Reads a plan. If it has mistakes, all are told.
-pub(crate) fn read(registry: &Registry, library: &Library, wanted: &str) -> Result<Plan, Fault> {
+pub(crate) fn read(registry: &Registry, library: &Library, wanted: &OsStr) -> Result<Plan, Fault> {
     let found = library.read(wanted)?;
     registry.plan(&found.text).map_err(|errors| {
         let count = errors.iter().count();

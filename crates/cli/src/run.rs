@@ -11,7 +11,7 @@ use crate::{
     inside,
     library::Library,
     registry, request, sources,
-    terminal::Terminal,
+    terminal::{Terminal, visible},
 };
 
 /// What became of the run.
@@ -67,7 +67,7 @@ fn answer(args: args::Run, library: Library, terminal: Terminal) -> Result<(), F
             fs::write(&path, report.to_html()).map_err(|error| Fault::unwritable(&path, &error))?;
         }
         if explain {
-            terminal.tell(explanation(report));
+            terminal.tell(visible(&explanation(report)));
         }
     }
     terminal.print(result.map_err(|error| run_fault(&error))?)

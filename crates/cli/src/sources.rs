@@ -87,6 +87,13 @@ pub(crate) fn link(app: &App, server: &Server, mut settings: Settings) -> Link {
     )
 }
 
+/// For a link that finds out whether a server is there: it says why not before the patience with it is over.
+pub(crate) fn hasty() -> Settings {
+    let mut settings = Settings::default();
+    settings.patience = PATIENCE / 2;
+    settings
+}
+
 /// Makes sure that a server is there.
 pub(crate) async fn greet(link: &Link, server: &Server) -> Result<(), Fault> {
     let ping = link.ask(ebbtide::redis::Command::new("PING"));

@@ -1,6 +1,7 @@
 //! What is printed, and in which colours.
 
 use std::{
+    borrow::Cow,
     fmt,
     io::{self, IsTerminal, Write},
 };
@@ -41,6 +42,15 @@ impl Terminal {
         out.write_all(text.as_ref()).and_then(|()| out.flush()).map_err(|error| Fault::stdout(&error))
     }
 
+    /// Says on standard output how far it has come. That is no result: if it cannot be said, the work goes on.
+    pub(crate) fn announce(self, text: impl AsRef<[u8]>) {
+        if let Err(fault) = self.print(text)
+            && !fault.message.is_empty()
+        {
+            self.warn(fault);
+        }
+    }
+
     /// Tells of something on standard error. If nobody reads that, there is nobody to tell.
     pub(crate) fn tell(self, text: impl fmt::Display) {
         let _ = writeln!(io::stderr().lock(), "{text}");
@@ -51,14 +61,14 @@ impl Terminal {
         if fault.message.is_empty() {
             return;
         }
-        self.tell(format_args!("{} {}", self.err_bold_red("error:"), fault.message));
+        self.tell(format_args!("{} {}", self.err_bold_red("error:"), visible(&fault.message)));
         if let Some(hint) = &fault.hint {
             self.tell(format_args!("{} {hint}", self.err_bold("hint:")));
         }
     }
 
     pub(crate) fn warn(self, text: impl fmt::Display) {
-        self.tell(format_args!("{} {text}", self.err_yellow("warning:")));
+        self.tell(format_args!("{} {}", self.err_yellow("warning:"), visible(&text.to_string())));
     }
 
     pub(crate) fn err_bold_red<T>(self, text: T) -> Painted<T> {
@@ -92,5 +102,27 @@ impl<T: fmt::Display> fmt::Display for Painted<T> {
             Some(style) => write!(f, "{style}{}\x1b[0m", self.text),
             None => self.text.fmt(f),
         }
+    }
+}
+
+/// A text with names that others have chosen: what a terminal would obey is shown instead, but for new lines.
+pub(crate) fn visible(text: &str) -> Cow<'_, str> {
+    let is_obeyed = |letter: char| letter.is_control() && letter != '\n';
+    if !text.contains(is_obeyed) {
+        return text.into();
+    }
+    let shown =
+        |letter: char| if is_obeyed(letter) { letter.escape_debug().to_string() } else { letter.into() };
+    text.chars().map(shown).collect::<String>().into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_terminal_is_not_told_what_to_do() {
+        assert_eq!(visible("größe\nb"), "größe\nb");
+        assert_eq!(visible("a\x1b[31m\rb\u{9b}c\n"), "a\\u{1b}[31m\\rb\\u{9b}c\n");
     }
 }

@@ -2,6 +2,7 @@
 
 use std::{
     fmt,
+    io::{self, Write as _},
     process::{ExitCode, Termination},
     sync::Arc,
 };
@@ -93,7 +94,7 @@ impl Exit {
     pub fn exit(self) -> ! {
         match self.end {
             End::NotStarted(error) => {
-                eprintln!("{error}");
+                tell(&error);
                 std::process::exit(Self::NOT_STARTED.into())
             }
             End::Stopped { report, .. } => report.exit(),
@@ -101,12 +102,17 @@ impl Exit {
     }
 }
 
+/// If nobody reads it, there is nobody to tell: the code is what counts.
+fn tell(error: &StartError) {
+    let _ = writeln!(io::stderr(), "{error}");
+}
+
 /// Prints to standard error what was not clean.
 impl Termination for Exit {
     fn report(self) -> ExitCode {
         match self.end {
             End::NotStarted(error) => {
-                eprintln!("{error}");
+                tell(&error);
                 Self::NOT_STARTED.into()
             }
             End::Stopped { report, .. } => report.report(),
@@ -149,8 +155,6 @@ pub(crate) fn text_of(error: &Error) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::io;
-
     use super::*;
 
     #[test]

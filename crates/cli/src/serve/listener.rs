@@ -18,6 +18,7 @@ use ebbtide::{
 use futures_util::future::{Either, select};
 
 use super::{connection::converse, routes::Site};
+use crate::terminal::Terminal;
 
 /// How long to wait when no connection can be accepted: too many files are open, say.
 const PAUSE: Duration = Duration::from_millis(50);
@@ -42,8 +43,10 @@ impl Listener {
 
     /// Serves until the app closes. Then those are still accepted who had connected by then, nobody else, and all are
     /// waited for.
-    pub(super) async fn serve(self, site: Rc<Site>, work: Admission<Tempo>, most: usize) {
+    pub(super) async fn serve(self, site: Rc<Site>, work: Admission<Tempo>, most: usize, terminal: Terminal) {
         let closing = site.app.closing();
+        // Told once, until somebody is accepted again.
+        let mut is_told = false;
         let mut connections: Vec<Task<()>> = Vec::new();
         loop {
             // The ones that have ended make room; they are looked for when there is none.
@@ -60,10 +63,15 @@ impl Listener {
             }
             match select(pin!(closing.triggered()), pin!(self.socket.accept())).await {
                 Either::Left(_) => break,
-                Either::Right((Ok(accepted), _)) => connections.extend(begin(accepted, &site, &work)),
+                Either::Right((Ok(accepted), _)) => {
+                    is_told = false;
+                    connections.extend(begin(accepted, &site, &work));
+                }
                 Either::Right((Err(error), _)) => {
                     site.metrics.not_accepted();
-                    site.tell_not_accepted(&error);
+                    if !std::mem::replace(&mut is_told, true) {
+                        terminal.warn(format_args!("cannot accept connections: {error}"));
+                    }
                     sleep(PAUSE).await;
                 }
             }

@@ -58,12 +58,13 @@ pub(crate) fn serve(args: args::Serve, library: Library, terminal: Terminal) -> 
             engines,
             requests: Gate::with(Terms { limit: Some(args.max_in_flight as usize), ..Terms::default() }),
             body_max: args.max_body,
+            body_timeout: args.body_timeout_ms,
             app: app.clone(),
         });
         let Ok(work) = app.admit_as(&Origin::here().named("listener")) else { return Ok(()) };
-        terminal.print(format!("listening on http://{address}\n"))?;
+        terminal.announce(format!("listening on http://{address}\n"));
         app.ready();
-        listener.serve(site, work, args.max_connections as usize).await;
+        listener.serve(site, work, args.max_connections as usize, terminal).await;
         Ok(())
     })
 }

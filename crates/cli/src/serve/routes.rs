@@ -1,19 +1,21 @@
 //! Which path is answered by what.
 
-use std::{io, sync::Arc};
+use std::{sync::Arc, time::Duration};
 
 use ebbtide::{
     App,
     dag::{RunError, json::nearest},
     lifecycle::{Admission, Gate, Outcome, time::Tempo},
+    timeout::timeout,
 };
 use ebbtide_rank::Request;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use hyper::{
     Method, StatusCode,
-    body::{Bytes, Incoming},
+    body::{Body as _, Bytes, Incoming},
     header::{ALLOW, HeaderValue},
 };
+use percent_encoding::percent_decode_str;
 use serde_json::json;
 
 use super::{
@@ -29,6 +31,8 @@ pub(super) struct Site {
     /// Those that are answered at the same time; there is a limit.
     pub(super) requests: Gate,
     pub(super) body_max: usize,
+    /// How long a client may take to send a body: it has a place among the requests meanwhile.
+    pub(super) body_timeout: Duration,
     pub(super) app: App,
 }
 
@@ -37,9 +41,7 @@ impl Site {
     pub(super) async fn answer(&self, request: hyper::Request<Incoming>, work: &Admission<Tempo>) -> Reply {
         let path = request.uri().path();
         if let Some(name) = path.strip_prefix("/plans/") {
-            let Some(at) = self.engines.iter().position(|engine| engine.name() == name) else {
-                return self.unknown(path, name);
-            };
+            let Some(at) = self.find(name) else { return self.unknown(path, name) };
             if request.method() != Method::POST {
                 return not_allowed("POST");
             }
@@ -64,6 +66,12 @@ impl Site {
             }
             _ => reply::with_type(StatusCode::OK, "text/plain", "ready\n"),
         }
+    }
+
+    /// The plan of this name, which may be written as a URL has to.
+    fn find(&self, name: &str) -> Option<usize> {
+        let named = |name: &str| self.engines.iter().position(|engine| engine.name() == name);
+        named(name).or_else(|| named(&percent_decode_str(name).decode_utf8().ok()?))
     }
 
     /// Runs a plan for the request in the body.
@@ -100,15 +108,25 @@ impl Site {
 
     /// Reads a request, or says what is wrong with it.
     async fn read(&self, body: Incoming) -> Result<Arc<Request>, Reply> {
-        let body: Bytes = match Limited::new(body, self.body_max).collect().await {
-            Ok(body) => body.to_bytes(),
-            Err(error) if error.is::<LengthLimitError>() => {
-                let message = format!("a request may have {} bytes", self.body_max);
-                return Err(reply::wrong(StatusCode::PAYLOAD_TOO_LARGE, "too_large", message));
-            }
-            Err(error) => {
+        let too_large = || {
+            let message = format!("a request may have {} bytes", self.body_max);
+            reply::wrong(StatusCode::PAYLOAD_TOO_LARGE, "too_large", message)
+        };
+        // One that says so is not waited for.
+        if usize::try_from(body.size_hint().lower()).map_or(true, |length| length > self.body_max) {
+            return Err(too_large());
+        }
+        let body = Limited::new(body, self.body_max).collect();
+        let body: Bytes = match timeout(self.app.handle(), self.body_timeout, body).await {
+            Ok(Ok(body)) => body.to_bytes(),
+            Ok(Err(error)) if error.is::<LengthLimitError>() => return Err(too_large()),
+            Ok(Err(error)) => {
                 let message = format!("the request ended too early: {error}");
                 return Err(reply::wrong(StatusCode::BAD_REQUEST, "bad_request", message));
+            }
+            Err(_) => {
+                let message = format!("the request was not there within {:?}", self.body_timeout);
+                return Err(reply::wrong(StatusCode::REQUEST_TIMEOUT, "too_slow", message));
             }
         };
         let wrong = |message: String| reply::wrong(StatusCode::BAD_REQUEST, "bad_request", message);
@@ -137,10 +155,6 @@ impl Site {
             None => format!("there is nothing at {path}: see /plans"),
         };
         reply::wrong(StatusCode::NOT_FOUND, "not_found", message)
-    }
-
-    pub(super) fn tell_not_accepted(&self, error: &io::Error) {
-        eprintln!("{}: cannot accept a connection: {error}", self.app.name());
     }
 }
 

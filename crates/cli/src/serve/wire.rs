@@ -1,9 +1,11 @@
 //! A connection as hyper wants it.
 
 use std::{
+    cell::Cell,
     io::{self, IoSlice},
     net::TcpStream,
     pin::Pin,
+    rc::Rc,
     task::{Context, Poll, ready},
 };
 
@@ -19,11 +21,33 @@ const ROOM: usize = 4 << 10;
 pub(super) struct Wire {
     stream: Async<TcpStream>,
     room: Box<[u8; ROOM]>,
+    flow: Rc<Flow>,
+}
+
+/// How far a connection has come, for whoever watches it.
+#[derive(Debug, Default)]
+pub(super) struct Flow {
+    /// How many bytes the client has been sent.
+    pub(super) written: Cell<u64>,
+    /// There is more for the client than it takes.
+    pub(super) is_blocked: Cell<bool>,
+    /// A request of it is being answered.
+    pub(super) is_answering: Cell<bool>,
+}
+
+impl Flow {
+    fn note(&self, written: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
+        self.is_blocked.set(written.is_pending());
+        if let Poll::Ready(Ok(count)) = &written {
+            self.written.set(self.written.get().wrapping_add(*count as u64));
+        }
+        written
+    }
 }
 
 impl Wire {
-    pub(super) fn new(stream: Async<TcpStream>) -> Self {
-        Self { stream, room: Box::new([0; ROOM]) }
+    pub(super) fn new(stream: Async<TcpStream>, flow: Rc<Flow>) -> Self {
+        Self { stream, room: Box::new([0; ROOM]), flow }
     }
 
     fn stream(self: Pin<&mut Self>) -> Pin<&mut Async<TcpStream>> {
@@ -37,7 +61,7 @@ impl Read for Wire {
         cx: &mut Context<'_>,
         mut buf: ReadBufCursor<'_>,
     ) -> Poll<io::Result<()>> {
-        let Self { stream, room } = self.get_mut();
+        let Self { stream, room, .. } = self.get_mut();
         let room = &mut room[..buf.remaining().min(ROOM)];
         let count = ready!(Pin::new(stream).poll_read(cx, room))?;
         buf.put_slice(&room[..count]);
@@ -47,7 +71,8 @@ impl Read for Wire {
 
 impl Write for Wire {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
-        self.stream().poll_write(cx, buf)
+        let Self { stream, flow, .. } = self.get_mut();
+        flow.note(Pin::new(stream).poll_write(cx, buf))
     }
 
     fn poll_write_vectored(
@@ -55,7 +80,8 @@ impl Write for Wire {
         cx: &mut Context<'_>,
         bufs: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        self.stream().poll_write_vectored(cx, bufs)
+        let Self { stream, flow, .. } = self.get_mut();
+        flow.note(Pin::new(stream).poll_write_vectored(cx, bufs))
     }
 
     fn is_write_vectored(&self) -> bool {

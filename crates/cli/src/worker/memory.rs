@@ -39,7 +39,7 @@ pub(super) async fn work(
     let office = Office::new(app.handle().clone());
     let queue = Arc::new(office.mailbox(args.mailbox.queue.as_str()));
     let mut lines = Lines::read()?;
-    let worker = build(app, args, engine, queue.clone(), None)?;
+    let worker = build(app, args, engine, queue.clone(), None, terminal)?;
     start(app, &worker)?;
     let working = worker.clone();
     let mut work = spawn(async move { working.work().await })

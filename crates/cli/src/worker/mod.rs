@@ -67,9 +67,9 @@ async fn on_redis(app: &App, args: &args::Worker, engine: Engine, terminal: Term
     let link = link(app, &args.mailbox.mailbox).await?;
     let queue = open(&link, &args.mailbox.queue).await?;
     let dead = open(&link, &format!("{}:{DEAD}", args.mailbox.queue)).await?;
-    let worker = build(app, args, engine, Arc::new(queue), Some(Arc::new(dead)))?;
+    let worker = build(app, args, engine, Arc::new(queue), Some(Arc::new(dead)), terminal)?;
     start(app, &worker)?;
-    terminal.print(format!("working off {} at {}\n", args.mailbox.queue, link.address()))?;
+    terminal.announce(format!("working off {} at {}\n", args.mailbox.queue, link.address()));
     app.ready();
     finish(worker.work().await)
 }
@@ -78,8 +78,9 @@ async fn on_redis(app: &App, args: &args::Worker, engine: Engine, terminal: Term
 async fn link(app: &App, url: &str) -> Result<Link, Fault> {
     let server =
         sources::server(url).map_err(|fault| fault.hint("a mailbox is `memory`, or redis://HOST:PORT"))?;
+    // By a link that gives up soon, and knows why: the one to work with waits longer for a server that comes back.
+    sources::greet(&sources::link(app, &server, sources::hasty()), &server).await?;
     let link = sources::link(app, &server, Settings::default());
-    sources::greet(&link, &server).await?;
     // Its name is its own: those of the sources have a number.
     let _ = app.register(format!("mailbox at {}", link.address()), sources::LINKS, link.clone());
     Ok(link)
@@ -98,12 +99,14 @@ fn build(
     engine: Engine,
     mailbox: Arc<dyn Mailbox>,
     dead: Option<Arc<dyn Mailbox>>,
+    terminal: Terminal,
 ) -> Result<Worker<Loop>, Fault> {
     let concurrency = NonZero::new(usize::from(args.concurrency)).unwrap_or(NonZero::<usize>::MIN);
     let batch = concurrency.get().min(Pull::BATCH_MAX);
     let pull = Pull::default().max(batch).map_err(|error| Fault::new(code::USAGE, error.to_string()))?;
     let mut builder = Worker::builder(mailbox, app.handle().clone(), move |job| answer(engine.clone(), job))
         .name("worker")
+        .observer(move |event| terminal.tell(event))
         .concurrency(concurrency)
         .pull(pull.visibility(Span::secs(args.visibility_seconds)))
         .retry(Retry::default().attempts(args.attempts).backoff(BACKOFF.0, BACKOFF.1));
@@ -130,7 +133,9 @@ fn finish(ended: Result<(), ebbtide::lifecycle::RunError>) -> Result<(), Fault> 
 async fn answer(engine: Engine, job: Job) -> HandlerResult {
     let text = std::str::from_utf8(job.body()).map_err(GiveUp::because)?;
     let request = Arc::new(Request::from_json(text).map_err(GiveUp::because)?);
-    let outputs = engine.run(request.clone()).await?;
+    // Answers come in any order: a failure says whose it is.
+    let told = |error| format!("request {:?}: {error}", request.request_id);
+    let outputs = engine.run(request.clone()).await.map_err(told)?;
     let mut answer = Vec::new();
     engine.write(&request, &outputs, None, &mut answer);
     Ok(Some(answer.into()))

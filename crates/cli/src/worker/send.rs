@@ -8,6 +8,7 @@ use std::{
 use ebbtide::{
     App,
     mailbox::{Address, Mailbox, Message, Pull, RedisMailbox, Reply, Settlement, Span},
+    sleep,
 };
 use ebbtide_rank::Request;
 use serde_json::json;
@@ -23,6 +24,9 @@ use crate::{
     terminal::Terminal,
 };
 
+/// How long to wait for a server that has gone before it is asked again.
+const AGAIN: Duration = Duration::from_millis(200);
+
 /// What became of the requests.
 #[derive(Default)]
 struct Sent {
@@ -31,6 +35,10 @@ struct Sent {
     bad: u64,
     answered: u64,
     failed: u64,
+    /// Why not all lines were read.
+    cut_off: Option<String>,
+    /// Why answers could not be received, the last time.
+    trouble: Option<String>,
 }
 
 pub(crate) fn send(args: args::Send, terminal: Terminal) -> Result<(), Fault> {
@@ -58,7 +66,7 @@ pub(crate) fn send(args: args::Send, terminal: Terminal) -> Result<(), Fault> {
         };
         let mut sent = Sent::default();
         let ended = async {
-            sent.send_all(&args, &queue, delay, replies.as_ref(), terminal).await?;
+            sent.send_all(&app, &args, &queue, delay, replies.as_ref(), terminal).await?;
             if let (Some(replies), Some(seconds)) = (&replies, args.wait_seconds) {
                 let answers = sent.print_answers(replies, terminal);
                 let waited = app.token().wrap(ebbtide::timeout::timeout(
@@ -85,6 +93,7 @@ pub(crate) fn send(args: args::Send, terminal: Terminal) -> Result<(), Fault> {
 impl Sent {
     async fn send_all(
         &mut self,
+        app: &App,
         args: &args::Send,
         queue: &RedisMailbox,
         delay: Span,
@@ -95,11 +104,18 @@ impl Sent {
         if let Some(request) = &args.request {
             return self.send(queue, (1, Ok(request.clone())), delay, reply_to, terminal).await;
         }
-        let mut lines = Lines::read()?;
-        while let Some(line) = lines.next().await {
-            self.send(queue, line, delay, reply_to.clone(), terminal).await?;
+        let (mut lines, token) = (Lines::read()?, app.token());
+        loop {
+            match token.wrap(lines.next()).await {
+                Ok(Some(line)) => self.send(queue, line, delay, reply_to.clone(), terminal).await?,
+                Ok(None) => return Ok(()),
+                // Standard input may stay open for good.
+                Err(_) => {
+                    self.cut_off = token.reason().map(|reason| reason.to_string());
+                    return Ok(());
+                }
+            }
         }
-        Ok(())
     }
 
     async fn send(
@@ -135,8 +151,16 @@ impl Sent {
     /// Prints answers as they come, until all are there.
     async fn print_answers(&mut self, replies: &RedisMailbox, terminal: Terminal) -> Result<(), Fault> {
         while self.answered < self.sent {
-            let deliveries = replies.receive(Pull::default()).await;
-            for delivery in deliveries.map_err(|error| Fault::new(code::UNAVAILABLE, error.to_string()))? {
+            let deliveries = match replies.receive(Pull::default()).await {
+                Ok(deliveries) => deliveries,
+                // The server may be back before the time is up.
+                Err(error) => {
+                    self.trouble = Some(error.to_string());
+                    sleep(AGAIN).await;
+                    continue;
+                }
+            };
+            for delivery in deliveries {
                 self.answered += 1;
                 let mut line = match Reply::decode(delivery.body) {
                     Ok(Reply::Done(answer)) => answer.to_vec(),
@@ -156,15 +180,22 @@ impl Sent {
     }
 
     fn verdict(&self, waited: bool, terminal: Terminal) -> Result<(), Fault> {
-        let Self { sent, bad, answered, failed } = self;
+        let Self { sent, bad, answered, failed, cut_off, trouble } = self;
         if *bad > 0 {
             return Err(Fault::data(format!("{sent} sent; {bad} lines were no requests, and were not")));
         }
         if waited && (answered < sent || *failed > 0) {
             let missing = sent - answered;
+            let why = trouble.as_ref().map_or_else(String::new, |trouble| format!(": {trouble}"));
             return Err(Fault::new(
                 code::FAILED,
-                format!("{sent} sent; {failed} failed, {missing} have no answer yet"),
+                format!("{sent} sent; {failed} failed, {missing} have no answer yet{why}"),
+            ));
+        }
+        if let Some(why) = cut_off {
+            return Err(Fault::new(
+                code::FAILED,
+                format!("{sent} sent; {why} came before the end of the input"),
             ));
         }
         terminal.tell(format_args!("{sent} sent"));

@@ -1,5 +1,7 @@
 //! `ebbtide bench`.
 
+use rustix::process::Signal;
+
 use super::{files::Folder, program::ebbtide};
 
 #[test]
@@ -90,4 +92,18 @@ fn numbers_that_make_no_sense_are_refused() {
     ] {
         ebbtide(["bench", "hello", flag, value]).ends_with(2).complains(["invalid value", flag]);
     }
+}
+
+#[test]
+fn what_a_stop_cuts_off_is_no_failure() {
+    let folder = Folder::new();
+    let plan = folder.sleeping("stuck", 60_000);
+    // More than a pipe holds: once it is written, the app is there that reads it.
+    let request = format!("{{\"user_id\": 1}}{}", " ".repeat(500_000));
+    let mut bench = ebbtide(["bench", &plan, "--requests", "5", "--json"]).input(request).start();
+    bench.close_input();
+    bench.gets(Signal::INT);
+    let said = bench.ends();
+    assert_eq!((said.code, &said.json()["failed"]), (Some(0), &0.into()), "{said:#?}");
+    said.complains(["warning: it was stopped after 0 of 5 requests"]);
 }

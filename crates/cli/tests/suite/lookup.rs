@@ -1,6 +1,6 @@
 //! `check`, `graph`, `ops`, `plans` and `completions`: what is looked up, and nothing is run.
 
-use std::fs;
+use std::{ffi::OsStr, fs, os::unix::ffi::OsStrExt as _, path::Path};
 
 use super::{files::Folder, program::ebbtide};
 
@@ -144,4 +144,56 @@ fn each_shell_gets_completions() {
         }
     }
     ebbtide(["completions", "cobol"]).ends_with(2).complains(["possible values: bash"]);
+}
+
+#[test]
+fn a_plan_whose_path_is_no_text_is_found() {
+    let folder = Folder::new();
+    let odd = OsStr::from_bytes(b"odd\xff.json");
+    fs::rename(folder.sleeping("mine", 1), Path::new(&folder.path("")).join(odd)).unwrap();
+    let path = Path::new(&folder.path("")).join(odd);
+    ebbtide([OsStr::new("run"), path.as_os_str()]).ends_with(0);
+    assert!(ebbtide([OsStr::new("check"), path.as_os_str()]).ends_with(0).out.contains("ok, plan mine"));
+    let said = ebbtide(["plans", "--plans", &folder.path("")]).ends_with(0);
+    assert!(said.out.starts_with("odd\u{fffd}"), "{}", said.out);
+    assert!(said.out.contains("1 node"), "{}", said.out);
+}
+
+#[test]
+fn what_could_not_be_run_is_a_mistake() {
+    let folder = Folder::new();
+    let plan = folder.file(
+        "never.json",
+        r#"{"schema_version": 1, "plan_name": "never", "expr_table": {"one": "1"}, "nodes": [
+            {"node_id": "none", "op": "fixed_source"},
+            {"node_id": "both", "op": "fixed_source", "params": {"row_count": 1, "rows": []}},
+            {"node_id": "mixed", "op": "fixed_source", "params": {"rows": [{"id": 1, "a": 1}, {"id": 2, "a": "x"}]}},
+            {"node_id": "id", "op": "vm", "inputs": ["mixed"], "params": {"expr": "one", "out": "id"}}],
+            "outputs": ["none", "both", "id"], "sample_request": {"usr_id": 1}}"#,
+    );
+    let said = ebbtide(["check", &plan]).ends_with(65);
+    let told: Vec<_> = said.out.lines().skip(1).map(str::trim_start).collect();
+    let expected = [
+        "P012 2:13 nodes[0].params: give it `row_count` or `rows`",
+        "P012 3:65 nodes[1].params: it has both `row_count` and `rows`: leave one of them out",
+        "P012 4:66 nodes[2].params: `rows[1]`: column \"a\": a value is text, and the column is int",
+        "P012 5:74 nodes[3].params: `out` is \"id\", which is not computed: choose another name",
+        "P001 6:66 sample_request: the request has no field \"usr_id\" (did you mean \"user_id\"?)",
+    ];
+    assert_eq!(told, expected);
+}
+
+#[test]
+fn names_of_plans_do_not_command_the_terminal() {
+    let folder = Folder::new();
+    let plan = folder.file(
+        "odd.json",
+        r#"{"schema_version": 1, "plan_name": "a\u001b[31m", "outputs": ["\u001b[0m"],
+            "nodes": [{"node_id": "\u001b[0m", "op": "fixed_source", "params": {"row_count": 1}}],
+            "sample_request": {"user_id": 1}}"#,
+    );
+    for args in [&["check", &*plan][..], &["run", &plan, "--explain"], &["bench", &plan, "--requests", "1"]] {
+        let said = ebbtide(args).ends_with(0);
+        assert!(!said.out.contains('\x1b') && !said.err.contains('\x1b'), "{said:#?}");
+    }
 }

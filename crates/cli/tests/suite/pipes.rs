@@ -1,8 +1,13 @@
 //! Standard streams that are closed, or that nobody reads.
 
-use std::io;
+use std::{fs::File, io};
 
-use super::program::{ebbtide, redirected};
+use rustix::process::Signal;
+
+use super::{
+    program::{ebbtide, redirected},
+    redis::Post,
+};
 
 /// One of each that prints a result.
 const PRINTING: [&[&str]; 7] = [
@@ -55,4 +60,26 @@ fn standard_output_and_error_that_are_closed_do_not_matter() {
     }
     redirected("2>&-", ["run", "nowhere"]).ends_with(66);
     redirected(">&- 2>&- <&-", ["run", "late", "--json"]).ends_with(1);
+}
+
+#[test]
+fn a_server_goes_on_where_it_cannot_say_that_it_listens() {
+    let full = File::options().write(true).open("/dev/full").unwrap();
+    let mut server = ebbtide(["serve", "hello", "--listen", "127.0.0.1:0"]).out(full).start();
+    server.tells("warning: cannot write to standard output");
+    server.gets(Signal::TERM);
+    let said = server.ends();
+    assert_eq!(said.code, Some(0), "{said:#?}");
+    said.complains(["stopping: SIGTERM"]);
+}
+
+#[test]
+fn a_worker_goes_on_where_nobody_reads_that_it_works() {
+    let post = Post::start();
+    post.put("feed", r#"{"user_id": 1}"#);
+    let (reader, writer) = io::pipe().unwrap();
+    drop(reader);
+    let args = post.args(&["worker", "hello", "--max-iterations", "1"]);
+    let said = ebbtide(args).out(writer).ends_with(0);
+    assert_eq!((&*said.err, post.count("feed")), ("", 0));
 }

@@ -44,7 +44,8 @@ pub(crate) struct Said {
 pub(crate) struct Running {
     process: Child,
     input: Option<ChildStdin>,
-    out: BufReader<ChildStdout>,
+    /// None if it goes elsewhere.
+    out: Option<BufReader<ChildStdout>>,
     /// The lines of standard error, as they come.
     told: Receiver<String>,
     err: String,
@@ -130,7 +131,7 @@ impl Program {
         });
         let mut input = process.stdin.take().unwrap();
         input.write_all(&self.input).unwrap();
-        let out = BufReader::new(process.stdout.take().unwrap());
+        let out = process.stdout.take().map(BufReader::new);
         Running { process, input: Some(input), out, told, err: String::new(), _watch: watch }
     }
 }
@@ -159,7 +160,7 @@ impl Running {
     /// The next line of its standard output; none at the end.
     pub(crate) fn line(&mut self) -> Option<String> {
         let mut line = String::new();
-        (self.out.read_line(&mut line).unwrap() > 0).then(|| line.trim_end().to_owned())
+        (self.out.as_mut()?.read_line(&mut line).unwrap() > 0).then(|| line.trim_end().to_owned())
     }
 
     /// Waits until it has told `part` on standard error.
@@ -186,11 +187,18 @@ impl Running {
         self.input = None;
     }
 
-    /// Waits for its end.
+    /// Closes its input, and waits for its end.
     pub(crate) fn ends(mut self) -> Said {
         self.close_input();
+        self.ends_unasked()
+    }
+
+    /// Waits for its end, with its input open.
+    pub(crate) fn ends_unasked(mut self) -> Said {
         let mut out = String::new();
-        self.out.read_to_string(&mut out).unwrap();
+        if let Some(rest) = &mut self.out {
+            rest.read_to_string(&mut out).unwrap();
+        }
         for line in self.told.iter() {
             self.err.push_str(&line);
             self.err.push('\n');

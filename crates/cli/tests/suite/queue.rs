@@ -113,3 +113,38 @@ fn lines_that_are_no_requests_are_not_sent() {
     send(&post, &["--request", "{}"]).ends_with(65).complains(["has no `user_id`"]);
     assert_eq!(post.count("feed"), 2);
 }
+
+#[test]
+fn a_sender_whose_input_stays_open_ends_at_a_signal_and_tells_what_it_has_sent() {
+    let post = Post::start();
+    let mut sender = send(&post, &[]).input("nonsense\n{\"user_id\": 1}\n").start();
+    sender.tells("line 1 was not sent");
+    while post.count("feed") == 0 {}
+    sender.gets(Signal::TERM);
+    let said = sender.ends_unasked();
+    assert_eq!(said.code, Some(65), "{said:#?}");
+    said.complains(["error: 1 sent; 1 lines"]);
+
+    let sender = send(&post, &[]).input("{\"user_id\": 1}\n").start();
+    while post.count("feed") == 1 {}
+    sender.gets(Signal::INT);
+    let said = sender.ends_unasked();
+    assert_eq!(said.code, Some(1), "{said:#?}");
+    said.complains(["error: 1 sent; SIGINT came before the end of the input"]);
+}
+
+#[test]
+fn a_sender_waits_on_when_the_server_is_killed_and_back() {
+    let mut post = Post::start();
+    let args = ["--request", r#"{"user_id": 1, "request_id": "one"}"#, "--wait-seconds", "50"];
+    let mut sender = send(&post, &args).start();
+    while post.count("feed") == 0 {}
+    post.server.kill();
+    post.server.restart();
+    let worker = worker(&post, "hello", &[]);
+    let answer = sender.line();
+    let said = sender.ends();
+    assert!(answer.is_some_and(|line| line.contains("\"request_id\":\"one\"")), "{said:#?}");
+    assert_eq!(said.code, Some(0), "{said:#?}");
+    stops(worker);
+}

@@ -164,3 +164,18 @@ fn two_plans_of_one_name_are_refused() {
     let said = ebbtide(["serve", "hello", "plans/hello.json", "--listen", "127.0.0.1:0"]).ends_with(65);
     said.complains(["there are two plans \"hello\""]);
 }
+
+#[test]
+fn a_plan_is_found_by_its_name_as_a_url_has_to_write_it() {
+    let folder = Folder::new();
+    let plan = folder.file(
+        "odd.json",
+        r#"{"schema_version": 1, "plan_name": "größe/1 %", "outputs": ["s"],
+            "nodes": [{"node_id": "s", "op": "sleep", "params": {"duration_ms": 0}}]}"#,
+    );
+    let site = Site::start([&*plan]);
+    for path in ["/plans/gr%C3%B6%C3%9Fe%2F1%20%25", "/plans/gr%c3%b6%c3%9fe/1%20%25"] {
+        assert_eq!(site.post(path, REQUEST).status, 200, "{path}");
+    }
+    site.post("/plans/gr%FF", REQUEST).is_error(404, "not_found");
+}

@@ -98,3 +98,21 @@ fn connections_above_the_limit_wait_for_their_turn() {
     drop(first);
     assert_eq!(second.answer(false).unwrap().status, 200);
 }
+
+#[test]
+fn a_body_that_does_not_come_gives_its_place_back() {
+    let site = Site::start(["hello", "--max-in-flight", "1", "--body-timeout-ms", "200"]);
+    let mut slow = site.connect();
+    slow.send(b"POST /plans/hello HTTP/1.1\r\nhost: test\r\ncontent-length: 14\r\n\r\n{").unwrap();
+    let message = slow.answer(false).unwrap().is_error(408, "too_slow");
+    assert!(message.contains("within 200ms"), "{message}");
+    assert_eq!(site.post("/plans/hello", REQUEST).status, 200);
+}
+
+#[test]
+fn a_body_that_is_said_to_be_too_large_is_not_waited_for() {
+    let site = Site::start(["hello"]);
+    let mut client = site.connect();
+    client.send(b"POST /plans/hello HTTP/1.1\r\nhost: test\r\ncontent-length: 1048577\r\n\r\n").unwrap();
+    client.answer(false).unwrap().is_error(413, "too_large");
+}

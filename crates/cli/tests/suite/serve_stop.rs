@@ -6,6 +6,7 @@ use super::{
     files::Folder,
     http::Client,
     loader::Loader,
+    program::PATIENCE,
     site::{REQUEST, Site},
 };
 
@@ -93,4 +94,21 @@ fn a_body_that_is_sent_during_the_stop_is_answered() {
     client.send(REQUEST).unwrap();
     assert_eq!(client.answer(false).unwrap().status, 200);
     assert_eq!(site.process.ends().code, Some(0));
+}
+
+#[test]
+fn a_client_that_does_not_send_its_head_or_take_its_answer_holds_up_no_stop() {
+    let folder = Folder::new();
+    // More than the system keeps for a client that does not read.
+    let large = folder.plan("large", "fixed_source", r#"{"row_count": 1000000}"#);
+    let site = Site::start([&*large]);
+    let mut mute = site.connect();
+    mute.send(b"POST /plans/large HTTP/1.1\r\nho").unwrap();
+    let mut deaf = site.connect();
+    deaf.send(b"POST /plans/large HTTP/1.1\r\nhost: test\r\ncontent-length: 14\r\n\r\n").unwrap();
+    deaf.send(REQUEST).unwrap();
+    assert!(!deaf.hears_nothing(PATIENCE), "its answer has begun");
+    site.process.gets(Signal::TERM);
+    let said = site.process.ends();
+    assert_eq!(said.code, Some(0), "{said:#?}");
 }

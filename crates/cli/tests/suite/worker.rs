@@ -104,3 +104,18 @@ fn a_worker_may_end_after_so_many_receives() {
     assert_eq!(said.json_lines().len(), 3, "{said:#?}");
     assert_eq!(said.code, Some(1), "{said:#?}");
 }
+
+#[test]
+fn a_failure_says_whose_it_is() {
+    let folder = Folder::new();
+    let said =
+        ebbtide(["worker", &folder.failing("broken"), "--attempts", "1"]).input(requests(2)).ends_with(1);
+    let errors: BTreeSet<String> =
+        said.json_lines().iter().map(|answer| answer["error"]["message"].to_string()).collect();
+    for id in ids(2) {
+        assert!(
+            errors.iter().any(|error| error.contains(&format!("request \\\"{id}\\\": R004"))),
+            "{errors:?}"
+        );
+    }
+}

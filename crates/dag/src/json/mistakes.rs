@@ -65,6 +65,10 @@ impl<'t> Mistakes<'t> {
         self.list.is_empty()
     }
 
+    pub(super) fn len(&self) -> usize {
+        self.list.len()
+    }
+
     pub(super) fn forget(&mut self) {
         self.list.clear();
     }

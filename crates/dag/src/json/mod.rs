@@ -58,7 +58,7 @@
 //! | `outputs` | the names of the nodes whose outputs a run gives, in this order |
 //! | `expr_table`, `pred_table` | expressions and predicates by name, if parameters refer to some |
 //! | `deadline_ms` | how long a run may take, for whoever runs it: [`JsonPlan::deadline`] |
-//! | `sample_request` | anything: a request to try it with |
+//! | `sample_request` | a request to try it with: anything, unless the registry [looks at it](Registry::requests) |
 //!
 //! | of a node | |
 //! |---|---|

@@ -89,7 +89,15 @@ impl<'t> Entry<'t> {
             arity(&op.info, listed, optional, at, path.field("inputs"), mistakes);
         }
         let here = (self.at, self.nth as u32, path.field("params"));
+        let before = mistakes.len();
         let read = op.and_then(|op| args::read(&op.info, params, here, scope, mistakes));
+        if let (Some(check), Some((read, _))) = (op.and_then(|op| op.check.as_ref()), &read)
+            && mistakes.len() == before
+            && let Err(message) = check(read)
+        {
+            let at = params.map_or(self.at, |params| params.at);
+            mistakes.add(Code::P012, at, path.field("params"), message);
+        }
         let (params, references) = read.unzip();
 
         let milliseconds = |value: Found<'t>| value.integer(1, MILLISECONDS_MAX);

@@ -93,9 +93,13 @@ pub(super) type Plant<R, V> =
 /// How much of its inputs an op looks at, by its parameters.
 type Look = Box<dyn Fn(&Params) -> usize + Send + Sync>;
 
+/// Says what is wrong with parameters of which each is right.
+pub(super) type Check = Box<dyn Fn(&Params) -> Result<(), String> + Send + Sync>;
+
 /// An op that is registered.
 pub(super) struct Op<R, V> {
     pub(super) info: OpInfo,
+    pub(super) check: Option<Check>,
     pub(super) plant: Plant<R, V>,
     /// None if it looks at everything.
     pub(super) look: Option<Look>,
@@ -110,6 +114,7 @@ pub struct OpDraft<'r, R, V> {
     about: Arc<str>,
     inputs: RangeInclusive<usize>,
     params: Vec<Param>,
+    check: Option<Check>,
     look: Option<Look>,
 }
 
@@ -119,7 +124,8 @@ where
     V: Send + Sync + 'static,
 {
     pub(super) fn new(registry: &'r mut Registry<R, V>, name: Arc<str>) -> Self {
-        Self { registry, name, about: Arc::from(""), inputs: 0..=0, params: Vec::new(), look: None }
+        let (params, check, look) = (Vec::new(), None, None);
+        Self { registry, name, about: Arc::from(""), inputs: 0..=0, params, check, look }
     }
 
     /// A sentence for those who write plans.
@@ -152,6 +158,13 @@ where
         let is_twice = self.params.iter().any(|other| other.name() == param.name());
         assert!(!is_twice, "op \"{}\" has two parameters \"{}\"", self.name, param.name());
         self.params.push(param);
+        self
+    }
+
+    /// What its parameters have to be together. Asked when a plan is made, of a node each of whose parameters is what
+    /// it has to be alone; an error is a mistake of the plan.
+    pub fn check(mut self, check: impl Fn(&Params) -> Result<(), String> + Send + Sync + 'static) -> Self {
+        self.check = Some(Box::new(check));
         self
     }
 
@@ -231,9 +244,9 @@ where
     where
         P: Fn(&mut Graph<R>, Arc<str>, Wanted<V>, Arc<Params>) -> Handle<V> + Send + Sync + 'static,
     {
-        let Self { registry, name, about, inputs, params, look } = self;
+        let Self { registry, name, about, inputs, params, check, look } = self;
         let info = OpInfo { name, about, kind, inputs, params: params.into() };
-        registry.add(Op { info, plant: Box::new(plant), look });
+        registry.add(Op { info, check, plant: Box::new(plant), look });
     }
 }
 

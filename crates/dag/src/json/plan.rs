@@ -156,8 +156,14 @@ fn draft<'t, 'r, R, V>(
         let read = deadline.integer(1, MILLISECONDS_MAX);
         mistakes.keep(Code::P001, Path::Plan.field("deadline_ms"), read)
     });
-    let sample_request = sample
-        .and_then(|sample| mistakes.keep(Code::P001, Path::Plan.field("sample_request"), sample.json()));
+    let sample_request = sample.and_then(|sample| {
+        let path = Path::Plan.field("sample_request");
+        let request = mistakes.keep(Code::P001, path, sample.json())?;
+        if let Some(Err(message)) = registry.requests.as_ref().map(|check| check(&request)) {
+            mistakes.add(Code::P001, sample.at, path, message);
+        }
+        Some(request)
+    });
     let sketch = |entry: Option<Entry<'t>>| {
         entry.map_or_else(Sketch::hollow, |entry| entry.sketch(registry, &scope, mistakes))
     };

@@ -20,6 +20,9 @@ use crate::{class::Class, error::PlanErrors};
 pub(super) type Parser =
     Box<dyn Fn(&Value) -> Result<Arc<dyn Any + Send + Sync>, ExpressionError> + Send + Sync>;
 
+/// Says why a request is none.
+pub(super) type RequestCheck = Box<dyn Fn(&Value) -> Result<(), String> + Send + Sync>;
+
 /// What plans from data are made of: ops by name, and the classes, endpoints and languages that they may use. The
 /// request is an `R`; every node gives a `V`.
 ///
@@ -42,6 +45,7 @@ pub struct Registry<R, V> {
     pub(super) endpoints: BTreeSet<Arc<str>>,
     pub(super) expressions: Option<Parser>,
     pub(super) predicates: Option<Parser>,
+    pub(super) requests: Option<RequestCheck>,
 }
 
 impl<R, V> Registry<R, V>
@@ -98,6 +102,15 @@ where
         self
     }
 
+    /// What requests have to be: a plan's `sample_request` is shown to `check`, and an error is a mistake of the plan.
+    pub fn requests(
+        &mut self,
+        check: impl Fn(&Value) -> Result<(), String> + Send + Sync + 'static,
+    ) -> &mut Self {
+        self.requests = Some(Box::new(check));
+        self
+    }
+
     /// Makes a plan of its text; see the [module](super) for what is in it.
     ///
     /// # Errors
@@ -127,6 +140,7 @@ impl<R, V> Default for Registry<R, V> {
             endpoints: BTreeSet::new(),
             expressions: None,
             predicates: None,
+            requests: None,
         }
     }
 }

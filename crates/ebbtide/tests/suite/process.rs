@@ -5,7 +5,7 @@
 use std::{
     env,
     future::pending,
-    io::{BufRead as _, BufReader, Read as _},
+    io::{self, BufRead as _, BufReader, Read as _},
     process::{Child, ChildStdout, Command, Stdio},
     sync::mpsc::{self, RecvTimeoutError},
     thread,
@@ -25,7 +25,10 @@ const PATIENCE: Duration = Duration::from_secs(30);
 fn play() {
     let Ok(play) = env::var(PLAY) else { return };
     // Whatever features others want: what is tested is what is told, not where.
-    let app = App::builder().observer(|event| eprintln!("{event}"));
+    let mut app = App::builder().observer(|event| eprintln!("{event}"));
+    if play == "does not start" {
+        app = app.heartbeat(Duration::ZERO);
+    }
     let exit = app.run(async move |app| {
         match play.as_str() {
             "serves" => {
@@ -57,6 +60,14 @@ fn play() {
     exit.exit();
 }
 
+fn command(play: &str) -> Command {
+    let mut command = Command::new(env::current_exe().unwrap());
+    command.args(["--exact", "process::play", "--nocapture"]);
+    command.env(PLAY, play).env("DRAIN_TIMEOUT_SECONDS", "1").env("RUST_BACKTRACE", "0");
+    command.stdout(Stdio::piped());
+    command
+}
+
 /// A process that plays a part, and is killed when it takes too long.
 struct Player {
     process: Child,
@@ -67,10 +78,7 @@ struct Player {
 
 impl Player {
     fn start(play: &str) -> Self {
-        let mut command = Command::new(env::current_exe().unwrap());
-        command.args(["--exact", "process::play", "--nocapture"]);
-        command.env(PLAY, play).env("DRAIN_TIMEOUT_SECONDS", "1").env("RUST_BACKTRACE", "0");
-        let mut process = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut process = command(play).stderr(Stdio::piped()).spawn().unwrap();
         let (guard, ended) = mpsc::channel::<()>();
         let pid = process.id();
         thread::spawn(move || {
@@ -164,4 +172,15 @@ fn a_main_that_fails_or_panics_is_code_70() {
         assert_eq!(code, Some(70), "{said}");
         assert!(said.contains(why), "{said}");
     }
+}
+
+#[test]
+fn a_program_that_does_not_start_is_code_71_also_where_nobody_reads_why() {
+    let (code, said) = Player::start("does not start").ends();
+    assert_eq!(code, Some(71), "{said}");
+    assert!(said.contains("the program was not started"), "{said}");
+    let (reader, writer) = io::pipe().unwrap();
+    drop(reader);
+    let code = command("does not start").stderr(writer).status().unwrap().code();
+    assert_eq!(code, Some(71));
 }

@@ -382,14 +382,15 @@ pub(super) fn pattern(text: &Arc<str>, at: usize) -> Result<Pattern, ExpressionE
     })
 }
 
-/// Both, or one of both; what is a chain already gets longer.
+/// Both, or one of both; what is a chain already gets longer, in its place: chains are built one by one from the left.
 pub(super) fn chain(left: Test, right: Test, is_and: bool) -> Test {
-    let mut tests = Vec::new();
-    for side in [left, right] {
-        match (side, is_and) {
-            (Test::All(inner), true) | (Test::Any(inner), false) => tests.extend(inner),
-            (side, _) => tests.push(side),
-        }
+    let mut tests = match (left, is_and) {
+        (Test::All(inner), true) | (Test::Any(inner), false) => inner,
+        (left, _) => vec![left],
+    };
+    match (right, is_and) {
+        (Test::All(inner), true) | (Test::Any(inner), false) => tests.extend(inner),
+        (right, _) => tests.push(right),
     }
     if is_and { Test::All(tests) } else { Test::Any(tests) }
 }

@@ -56,6 +56,7 @@ where
 {
     let mut registry = Registry::new();
     registry.expressions(Expr::from_json).predicates(Pred::from_json);
+    registry.requests(|json| Request::from_value(json).map(drop).map_err(|error| error.to_string()));
     endpoints.declare(&mut registry);
     sources::register(&mut registry);
     transforms::register(&mut registry);

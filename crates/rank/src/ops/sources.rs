@@ -43,6 +43,11 @@ pub(super) fn register(registry: &mut Registry<Request, Rows>) {
                 .about("as many, with the ids from 1 on"),
         )
         .param(Param::json("rows").optional().about("these, such as [{\"id\": 1, \"country\": \"US\"}]"))
+        .check(|params| match params.get("rows") {
+            // So many rows are made when they are asked for.
+            None if params.get("row_count").is_some() => Ok(()),
+            _ => params.prepared(fixed).as_ref().map(drop).map_err(String::clone),
+        })
         .future(|_, call| {
             let rows = call.params.prepared(fixed).clone().map_err(Failure::new);
             async move { rows }

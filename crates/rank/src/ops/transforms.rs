@@ -8,7 +8,7 @@ use ebbtide_dag::{
 use crate::{
     expr::{Expr, Pred},
     request::Request,
-    rows::{Order, Rows},
+    rows::{ID, Order, Rows},
 };
 
 /// With so many rows, an expression or a sort takes about as long as it takes to hand it to another thread.
@@ -32,6 +32,11 @@ pub(super) fn register(registry: &mut Registry<Request, Rows>) {
         .inputs(1..=1)
         .param(Param::expression("expr").about("what gives its values"))
         .param(Param::string("out").about("what it is called; one of this name is replaced"))
+        .check(|params| match &**params.string("out") {
+            "" => Err("`out` is empty: a column needs a name".to_owned()),
+            ID => Err(format!("`out` is \"{ID}\", which is not computed: choose another name")),
+            _ => Ok(()),
+        })
         .weighed(is_light_call, |cx, call| {
             let named = call.params.expression("expr");
             let expr: &Expr = named.parsed().ok_or_else(|| unread(named.name()))?;

@@ -201,6 +201,8 @@ fn what_cannot_be_read_is_told_with_its_column() {
     }
     let chain = vec!["a > 1"; 5000].join(" or ");
     assert!(chain.parse::<Pred>().is_ok(), "a long chain is not a deep one");
+    let chain = vec!["a"; 300_000].join(" and ");
+    assert!(chain.parse::<Pred>().is_ok(), "and is read in one go");
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ebbtide_dag::{Env, Kind as OpKind};
+use ebbtide_dag::{Code, Env, Kind as OpKind};
 use ebbtide_lifecycle::time::Clock;
 use ebbtide_rank::{Endpoint, Endpoints, Kind, Request, Rows, Store, ops::LIGHT_ROWS_MAX};
 
@@ -32,6 +32,15 @@ fn behind_source(tables: &str, fields: &str) -> Result<Rows, String> {
 
 fn alone(fields: &str) -> Result<Rows, String> {
     run("", &format!("{{\"node_id\": \"n\", {fields}}}"))
+}
+
+/// What is wrong with the parameters of the last node, whether it is run or not.
+fn mistake(nodes: &str) -> String {
+    let text = with_node("\"expr_table\": {\"e\": \"id\"},", nodes);
+    let errors = site().registry().plan(&text).unwrap_err();
+    let [error] = errors.iter().collect::<Vec<_>>()[..] else { panic!("one mistake: {errors}") };
+    assert!(error.code == Code::P012 && error.place.ends_with("].params"), "{error}");
+    error.message.clone()
 }
 
 #[test]
@@ -79,20 +88,18 @@ fn a_fixed_source_gives_as_many_rows_or_these() {
     let rows = alone(r#""op": "fixed_source", "params": {"rows": [7, {"id": 8, "x": 0.5}]}"#).unwrap();
     assert_eq!((ids(&rows), values(&rows, "x")), (vec![7, 8], scalars([None, Some(0.5)])));
     let table = [
-        ("{}", "R004 node \"n\" failed: give it `row_count` or `rows`"),
-        (
-            r#"{"row_count": 1, "rows": []}"#,
-            "R004 node \"n\" failed: it has both `row_count` and `rows`: leave one of them out",
-        ),
-        (r#"{"rows": 3}"#, "R004 node \"n\" failed: `rows` is not a list"),
-        (r#"{"rows": [1, {"x": 1}]}"#, "R004 node \"n\" failed: `rows[1]`: it has no `id`"),
+        ("{}", "give it `row_count` or `rows`"),
+        (r#"{"row_count": 1, "rows": []}"#, "it has both `row_count` and `rows`: leave one of them out"),
+        (r#"{"rows": 3}"#, "`rows` is not a list"),
+        (r#"{"rows": [1, {"x": 1}]}"#, "`rows[1]`: it has no `id`"),
         (
             r#"{"rows": [{"id": 1, "x": 1}, {"id": 2, "x": "a"}]}"#,
-            "R004 node \"n\" failed: `rows[1]`: column \"x\": a value is text, and the column is int",
+            "`rows[1]`: column \"x\": a value is text, and the column is int",
         ),
     ];
     for (params, expected) in table {
-        assert_eq!(alone(&format!("\"op\": \"fixed_source\", \"params\": {params}")).unwrap_err(), expected);
+        let source = format!("{{\"node_id\": \"n\", \"op\": \"fixed_source\", \"params\": {params}}}");
+        assert_eq!(mistake(&source), expected);
     }
 }
 
@@ -181,10 +188,6 @@ fn vm_filter_and_sort_fail_with_what_they_are_called_in_the_plan() {
             "R004 node \"n\" failed: expression \"gone\": there is no column \"contry\" (did you mean \"country\"?)",
         ),
         (
-            vm("bad", "id"),
-            "R004 node \"n\" failed: expression \"bad\": \"id\" cannot be computed: choose another column",
-        ),
-        (
             behind_source(tables, r#""op": "filter", "params": {"pred": "mixed"}"#),
             "R004 node \"n\" failed: predicate \"mixed\": `country > x` needs two values of one kind, but country is text, and x is int",
         ),
@@ -242,4 +245,17 @@ fn sleep_takes_its_time_and_fails_when_told_to() {
     let error = site.run(&plan(", \"fail_after_sleep\": true"), Request::new(1)).unwrap_err();
     assert_eq!(error.to_string(), "R004 node \"n\" failed: told to fail after its sleep");
     assert_eq!(behind_source("", r#""op": "busy_cpu", "params": {"busy_wait_ms": 1}"#).unwrap().len(), 3);
+}
+
+#[test]
+fn a_column_is_computed_under_a_name_of_its_own() {
+    for (out, expected) in [
+        ("", "`out` is empty: a column needs a name"),
+        ("id", "`out` is \"id\", which is not computed: choose another name"),
+    ] {
+        let params = format!("{{\"expr\": \"e\", \"out\": \"{out}\"}}");
+        let vm =
+            format!("{{\"node_id\": \"n\", \"op\": \"vm\", \"inputs\": [\"source\"], \"params\": {params}}}");
+        assert_eq!(mistake(&format!("{SOURCE}{vm}")), expected);
+    }
 }

@@ -264,3 +264,39 @@ fn all_unknown_names_are_told_and_the_first_with_the_nearest_name() {
     assert_eq!(told.len(), 100);
     assert_eq!(told.iter().filter(|line| line.contains("did you mean \"source\"?")).count(), 32);
 }
+
+#[test]
+fn parameters_that_do_not_fit_together_are_told_once_each_of_them_is_right() {
+    let clock = VirtualClock::new();
+    let mut registry = registry(&clock);
+    registry
+        .op("range")
+        .param(Param::integer("from", 0..))
+        .param(Param::integer("to", 0..))
+        .check(|params| {
+            let (from, to) = (params.integer("from"), params.integer("to"));
+            if from <= to { Ok(()) } else { Err(format!("{from} is after {to}")) }
+        })
+        .inline(|_, _| Ok(Vec::new()));
+    let told = |params: &str| {
+        let node = format!("{{\"node_id\": \"n\", \"op\": \"range\", \"params\": {params}}}");
+        registry.plan(&with_nodes(&[&node], "n")).map(drop).map_err(|errors| errors.to_string())
+    };
+    assert_eq!(told(r#"{"from": 1, "to": 2}"#), Ok(()));
+    let error = told(r#"{"from": 2, "to": 1}"#).unwrap_err();
+    assert!(error.starts_with("P012 ") && error.ends_with(" nodes[0].params: 2 is after 1"), "{error}");
+    let error = told(r#"{"from": 2}"#).unwrap_err();
+    assert!(error.ends_with("params.to: op \"range\" needs it: an integer of 0 or more"), "{error}");
+}
+
+#[test]
+fn a_sample_request_that_is_none_is_told_where_requests_are_known() {
+    let clock = VirtualClock::new();
+    let mut registry = registry(&clock);
+    let sample = FEED.replace("{\"user_id\": 1}", "[]");
+    assert!(registry.plan(&sample).is_ok(), "anything is a request");
+    registry.requests(|json| if json.is_object() { Ok(()) } else { Err("not an object".to_owned()) });
+    assert!(registry.plan(FEED).is_ok());
+    let errors = registry.plan(&sample).unwrap_err();
+    assert_eq!(errors.to_string(), "P001 14:21 sample_request: not an object");
+}
