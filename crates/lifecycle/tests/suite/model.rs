@@ -186,13 +186,16 @@ impl StateMachineTest for Real {
     }
 }
 
+/// As many as are asked for, by the variable that proptest has for that.
+fn config() -> ProptestConfig {
+    let cases = std::env::var("PROPTEST_CASES").map_or(2_000, |given| given.parse().unwrap());
+    println!("{cases} cases");
+    // A failing sequence is printed, shrunk; nothing is written to the tree.
+    ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() }
+}
+
 prop_state_machine! {
-    #![proptest_config(ProptestConfig {
-        cases: 2_000,
-        // A failing sequence is printed, shrunk; nothing is written to the tree.
-        failure_persistence: None,
-        ..ProptestConfig::default()
-    })]
+    #![proptest_config(config())]
 
     #[test]
     fn the_lifecycle_is_what_its_plain_model_says(sequential 1..60 => Real);
