@@ -8,7 +8,7 @@ use crate::{
 };
 
 /// The sanitizers need a target to be named, and a compiler that lets a stable toolchain use them.
-pub(crate) const TARGET: &str = "x86_64-unknown-linux-gnu";
+const TARGET: &str = "x86_64-unknown-linux-gnu";
 
 /// What is left behind on purpose: a loop that hangs, whose drop would wait for it, and resources that there was no
 /// time to drop. The tests that show that are named.

@@ -71,7 +71,7 @@ pub(super) const PROOFS: &[Proof] = &[
         tool: "proptest, storms",
         what: "random sequences, graphs and rounds against a plain model or an oracle",
         each: "tests",
-        in_ci: InCi::Quick,
+        in_ci: InCi::Step("test"),
         act: cases::run,
     },
     Proof {
@@ -105,14 +105,6 @@ pub(super) const PROOFS: &[Proof] = &[
         each: "suites",
         in_ci: InCi::No,
         act: sanitizers::address,
-    },
-    Proof {
-        name: "thread",
-        tool: "TSan",
-        what: "the suites of what threads share under the thread sanitizer, as far as std lets it see",
-        each: "suites",
-        in_ci: InCi::No,
-        act: sanitizers::thread,
     },
     Proof {
         name: "memcheck",

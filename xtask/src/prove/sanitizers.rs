@@ -4,14 +4,12 @@ use std::process::Command;
 
 use super::{
     finding::{Finding, passed},
-    leavings,
     proof::Tier,
     watch::watch,
 };
 use crate::{
-    redis,
-    sanitize::{self, TARGET},
-    shell::{cargo, output, package, write},
+    redis, sanitize,
+    shell::{cargo, output, package},
     tool::Tool,
 };
 
@@ -22,34 +20,6 @@ pub(super) fn address(_: Tier) -> Result<Vec<Finding>, String> {
     let mut findings = Vec::new();
     for (folder, mut command) in sanitize::commands()? {
         findings.push(Finding::new(folder, passed(&watch(&mut command)?), TESTS));
-    }
-    Ok(findings)
-}
-
-/// Std is not instrumented, so the sanitizer does not see what its channels, its `Arc` and its parked threads order,
-/// and would call that a race.
-const SUPPRESSIONS: &str = "\
-race:std::
-race:core::
-race:alloc::
-race:test::
-";
-
-/// The crates whose threads share more than a lock.
-const SHARED: &[&str] = &["lifecycle", "reactor", "offload", "timeout"];
-
-pub(super) fn thread(_: Tier) -> Result<Vec<Finding>, String> {
-    let file = leavings("thread")?.join("suppressions");
-    write(&file, SUPPRESSIONS)?;
-    let mut findings = Vec::new();
-    for folder in SHARED {
-        let mut command =
-            cargo(&format!("test --release --target {TARGET} --package {} --test suite", package(folder)));
-        command.env("RUSTC_BOOTSTRAP", "1");
-        command.env("RUSTFLAGS", "-Zsanitizer=thread -Cunsafe-allow-abi-mismatch=sanitizer");
-        command.env("TSAN_OPTIONS", format!("suppressions={}", file.display()));
-        command.env("CARGO_TARGET_DIR", "target/thread");
-        findings.push(Finding::new(*folder, passed(&watch(&mut command)?), TESTS));
     }
     Ok(findings)
 }
