@@ -3,7 +3,7 @@
 use std::{process::Command, time::Duration};
 
 use crate::{
-    explore, features, mutants, page, redis,
+    explore, features, mutants, page, prove, redis,
     shell::{cargo, crates, package, root, run as shell, timed},
     soak::{soak_loop, soak_mailbox, soak_signals, soak_timeouts},
     tidy,
@@ -33,7 +33,11 @@ const STEPS: &[Step] = &[
     Step { name: "fmt", what: "the code is formatted", act: fmt },
     Step { name: "tidy", what: "arrows, contracts, figures and versions agree", act: tidy::run },
     Step { name: "clippy", what: "no warnings, in any target", act: clippy },
-    Step { name: "features", what: "the facade builds with each of its features", act: features::check },
+    Step {
+        name: "features",
+        what: "the facade builds with each of its features",
+        act: || features::check().map(drop),
+    },
     Step { name: "alone", what: "each package builds and passes its tests by itself", act: alone },
     Step { name: "test", what: "the whole workspace passes its tests, doc tests included", act: test },
     Step { name: "portable", what: "tests pass without epoll, and without pipes", act: portable },
@@ -52,6 +56,7 @@ const STEPS: &[Step] = &[
     },
     Step { name: "loom", what: "the models hold", act: loom },
     Step { name: "mutants", what: "broken twins of the modelled code are caught", act: mutants::run },
+    Step { name: "prove", what: "what else can be proved in a minute", act: prove::quick },
 ];
 
 pub(crate) fn run(wanted: &[&str]) -> Result<(), String> {
@@ -163,20 +168,25 @@ fn short_soak() -> Result<(), String> {
 }
 
 fn loom() -> Result<(), String> {
-    for folder in crates()? {
-        if root().join("crates").join(&folder).join("tests/loom.rs").is_file() {
-            shell(&mut loom_command(&format!("test --release --package {} --test loom", package(&folder))))?;
-        }
-    }
-    Ok(())
+    loom_commands()?.iter_mut().try_for_each(shell)
 }
 
-/// A cargo command for code under `--cfg loom`, with a target directory of its own, so that the flag does not
-/// rebuild everything else.
-fn loom_command(args: &str) -> Command {
-    let mut command = cargo(args);
-    command.envs(LOOM).env("CARGO_TARGET_DIR", "target/loom");
-    command
+/// The commands that go through the models of each crate. Code under `--cfg loom` has a target directory of its own,
+/// so that the flag does not rebuild everything else.
+pub(crate) fn loom_commands() -> Result<Vec<Command>, String> {
+    let commands = crates_with("tests/loom.rs")?.into_iter().map(|folder| {
+        let mut command = cargo(&format!("test --release --package {} --test loom", package(&folder)));
+        command.envs(LOOM).env("CARGO_TARGET_DIR", "target/loom");
+        command
+    });
+    Ok(commands.collect())
+}
+
+/// The folders of the crates that have this file.
+pub(crate) fn crates_with(file: &str) -> Result<Vec<String>, String> {
+    let mut folders = crates()?;
+    folders.retain(|folder| root().join("crates").join(folder).join(file).is_file());
+    Ok(folders)
 }
 
 /// How models are built. More optimisation takes longer to build than it saves.

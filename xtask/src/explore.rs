@@ -1,12 +1,17 @@
 //! `cargo xtask explore`: a whole program, another one for each seed, with faults and stops: nothing may be lost.
 
+use std::process::Command;
+
 use crate::shell::{cargo, run as shell};
 
 /// A few minutes on two cores.
 const SEEDS: u64 = 100_000;
 
 /// What CI explores: some seconds.
-const SEEDS_IN_CI: u64 = 2_000;
+pub(crate) const SEEDS_IN_CI: u64 = 2_000;
+
+/// What a proof explores.
+pub(crate) const SEEDS_IN_PROOF: u64 = 1_000_000;
 
 const USAGE: &str = "explore [--seeds N] [--from S]";
 
@@ -20,10 +25,15 @@ pub(crate) fn short() -> Result<(), String> {
     explore(SEEDS_IN_CI, 0)
 }
 
-/// With the assertions of a debug build, which find more, and the speed of a release build.
 fn explore(seeds: u64, from: u64) -> Result<(), String> {
-    let command = "run --profile explore --package ebbtide-testkit --example explore --";
-    shell(cargo(command).args(["--seeds", &seeds.to_string(), "--from", &from.to_string()]))
+    shell(&mut command(seeds, from))
+}
+
+/// With the assertions of a debug build, which find more, and the speed of a release build.
+pub(crate) fn command(seeds: u64, from: u64) -> Command {
+    let mut command = cargo("run --profile explore --package ebbtide-testkit --example explore --");
+    command.args(["--seeds", &seeds.to_string(), "--from", &from.to_string()]);
+    command
 }
 
 fn options(args: &[&str]) -> Result<(u64, u64), String> {

@@ -6,6 +6,7 @@ mod explore;
 mod features;
 mod mutants;
 mod page;
+mod prove;
 mod redis;
 mod sanitize;
 mod shell;
@@ -24,6 +25,8 @@ cargo xtask COMMAND
                    signals (--rounds N, 200), mailbox (--rounds N, 50; --seed N)
   page             the page of a run, opened in a browser; screenshots are left in target/page
   explore          a whole program, another one for each seed, with faults and stops (--seeds N, 100000; --from S)
+  prove            all that speaks for the product, and how much was explored (--quick; --only NAME,NAME; --write puts
+                   the table into PROOF.md); `prove list` names the proofs
   sanitize         the test suites under the address and leak sanitizers
   help             this text
 ";
@@ -37,6 +40,7 @@ fn main() -> ExitCode {
         ["soak", args @ ..] => soak::run(args),
         ["page"] => page::run(),
         ["explore", args @ ..] => explore::run(args),
+        ["prove", args @ ..] => prove::run(args),
         ["sanitize"] => sanitize::run(),
         ["help" | "--help" | "-h"] | [] => {
             print!("{HELP}");

@@ -84,7 +84,8 @@ pub(crate) fn soak_timeouts(runs: u32) -> Result<(), String> {
     Ok(())
 }
 
-fn example(area: &str) -> Result<Command, String> {
+/// The soak of an area, before it is told for how long.
+pub(crate) fn example(area: &str) -> Result<Command, String> {
     let found = AREAS.iter().find(|(name, _)| *name == area);
     let (_, package) = found.ok_or_else(|| format!("there is no area {area:?}; there are: {}", names()))?;
     Ok(cargo(&format!("run --release --package {package} --example soak")))

@@ -2,13 +2,13 @@
 
 use std::process::Command;
 
-use crate::shell::{output, run as shell};
+use crate::shell::{cargo, output, run as shell};
 
 /// A program, and where it comes from.
 pub(crate) struct Tool {
     /// What it may be called; the first that is there is taken.
     pub(crate) programs: &'static [&'static str],
-    /// The package of Debian and its kin that has it.
+    /// The package that has it: of Debian and its kin, or of the registry.
     pub(crate) package: &'static str,
     /// Who needs it.
     pub(crate) needed_by: &'static str,
@@ -30,6 +30,12 @@ impl Tool {
                 apt(&install)
             })
         })
+    }
+
+    /// The same for a program of the registry, whose package has its name.
+    pub(crate) fn install_by_cargo(&self) -> Result<&'static str, String> {
+        let install = || shell(&mut cargo(&format!("install {} --locked", self.package)));
+        self.install_with(is_there, install)
     }
 
     fn install_with(

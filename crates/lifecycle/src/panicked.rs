@@ -15,8 +15,8 @@ const PANICS_IN_A_ROW_MAX: usize = 8;
 /// # Errors
 /// [`Panicked`], if it panicked.
 pub fn contain<T>(act: impl FnOnce() -> T) -> Result<T, Panicked> {
-    if cfg!(loom) {
-        // What loom has to say comes as a panic.
+    if cfg!(any(loom, shuttle)) {
+        // What a model has to say comes as a panic.
         return Ok(act());
     }
     catch_unwind(AssertUnwindSafe(act)).map_err(Panicked::new)

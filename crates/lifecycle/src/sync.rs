@@ -1,6 +1,7 @@
-//! What the modelled parts share between threads: std's in the product, loom's under `--cfg loom`.
+//! What the modelled parts share between threads: std's in the product, loom's under `--cfg loom`, shuttle's
+//! under `--cfg shuttle`.
 
-#[cfg(not(loom))]
+#[cfg(not(any(loom, shuttle)))]
 pub(crate) use std::{
     hint::spin_loop,
     sync::{
@@ -12,6 +13,16 @@ pub(crate) use std::{
 
 #[cfg(loom)]
 pub(crate) use loom::{
+    hint::spin_loop,
+    sync::{
+        Mutex, MutexGuard,
+        atomic::{AtomicU8, AtomicU64, Ordering, fence},
+    },
+    thread::yield_now,
+};
+
+#[cfg(shuttle)]
+pub(crate) use shuttle::{
     hint::spin_loop,
     sync::{
         Mutex, MutexGuard,

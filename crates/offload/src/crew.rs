@@ -245,7 +245,7 @@ pub(crate) enum Call {
     Beckon,
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(all(test, not(any(loom, shuttle))))]
 mod tests {
     use std::panic::Location;
 

@@ -51,10 +51,10 @@ impl Hub {
 }
 
 /// Lets go of the handles of threads that have ended.
-#[cfg(not(loom))]
+#[cfg(not(any(loom, shuttle)))]
 fn forget_finished(handles: &mut Vec<JoinHandle<()>>) {
     handles.retain(|handle| !handle.is_finished());
 }
 
-#[cfg(loom)]
+#[cfg(any(loom, shuttle))]
 fn forget_finished(_: &mut Vec<JoinHandle<()>>) {}

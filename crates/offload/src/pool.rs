@@ -61,7 +61,7 @@ impl Pool {
             let threads = match hub.lock().lane(which).crew.kind() {
                 Kind::Fixed(threads) => threads,
                 // The models are about the other lane.
-                Kind::Elastic { .. } => usize::from(!cfg!(loom)),
+                Kind::Elastic { .. } => usize::from(!cfg!(any(loom, shuttle))),
             };
             for _ in 0..threads {
                 let started = hub.start_thread(&mut hub.lock(), which);

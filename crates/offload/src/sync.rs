@@ -1,8 +1,9 @@
-//! The locks and threads of what is model-checked: std's in the product, loom's under `--cfg loom`.
+//! The locks and threads of what is model-checked: std's in the product, loom's under `--cfg loom`, shuttle's
+//! under `--cfg shuttle`.
 
 use std::sync::PoisonError;
 
-#[cfg(not(loom))]
+#[cfg(not(any(loom, shuttle)))]
 pub(crate) use std::{
     sync::{
         Mutex, MutexGuard,
@@ -13,6 +14,15 @@ pub(crate) use std::{
 
 #[cfg(loom)]
 pub(crate) use loom::{
+    sync::{
+        Mutex, MutexGuard,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    thread, thread_local,
+};
+
+#[cfg(shuttle)]
+pub(crate) use shuttle::{
     sync::{
         Mutex, MutexGuard,
         atomic::{AtomicBool, AtomicU64, Ordering},

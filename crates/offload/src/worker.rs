@@ -303,9 +303,9 @@ impl Worker {
     fn linger(&self) {
         let beckoned = &self.hub.beckoned[self.which as usize];
         let until = SystemClock.now() + LINGER;
-        while !beckoned.load(Ordering::Relaxed) && (cfg!(loom) || SystemClock.now() < until) {
+        while !beckoned.load(Ordering::Relaxed) && (cfg!(any(loom, shuttle)) || SystemClock.now() < until) {
             thread::yield_now();
-            if cfg!(loom) {
+            if cfg!(any(loom, shuttle)) {
                 return;
             }
         }
@@ -338,7 +338,7 @@ impl Worker {
     }
 }
 
-#[cfg(not(loom))]
+#[cfg(not(any(loom, shuttle)))]
 fn park(until: Option<Instant>) {
     match until {
         None => thread::park(),
@@ -346,7 +346,7 @@ fn park(until: Option<Instant>) {
     }
 }
 
-#[cfg(loom)]
+#[cfg(any(loom, shuttle))]
 fn park(_: Option<Instant>) {
     thread::park();
 }

@@ -215,6 +215,10 @@ impl Life {
             if self.orders().deadline.is_some() {
                 core.drive_until_empty(deadline);
             }
+        } else {
+            // The stop that came first may have sealed the inbox and not have said so yet: whoever comes first takes
+            // the step.
+            let _ = self.shared.life.step(Step::Stop);
         }
     }
 
@@ -335,3 +339,20 @@ impl fmt::Display for StartError {
 }
 
 impl std::error::Error for StartError {}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn l1_a_start_that_finds_the_inbox_sealed_ends_also_when_the_stop_is_held_up_after_that() {
+        let events = EventLoop::new();
+        // The first that a stop does.
+        events.life.shared.inbox.seal();
+        assert!(matches!(events.start(), Err(StartError::Illegal(_))));
+        let thread = lock(&events.life.thread).take().expect("it was started");
+        assert!(thread.join().is_ok(), "it ended by itself");
+        events.stop();
+        assert_eq!(events.state(), State::Stopped);
+    }
+}

@@ -90,7 +90,7 @@ impl Link {
     }
 
     /// A link that leads to nothing, for models of the inbox alone.
-    #[cfg(loom)]
+    #[cfg(any(loom, shuttle))]
     #[must_use]
     pub fn inert() -> Self {
         unsafe fn never(_: NonNull<Link>, _: &Core) {
@@ -101,7 +101,7 @@ impl Link {
     }
 
     /// The one after it in the list that [`Inbox::take`] gave.
-    #[cfg(loom)]
+    #[cfg(any(loom, shuttle))]
     #[must_use]
     pub fn next(&self) -> Option<NonNull<Self>> {
         NonNull::new(self.next.load(Ordering::Relaxed))

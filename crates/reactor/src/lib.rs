@@ -31,15 +31,15 @@ mod errand;
 mod event_loop;
 mod handle;
 mod hook;
-#[cfg(not(loom))]
-#[expect(unreachable_pub, reason = "public for the models, under loom")]
+#[cfg(not(any(loom, shuttle)))]
+#[expect(unreachable_pub, reason = "public for the models")]
 mod inbox;
-#[cfg(loom)]
+#[cfg(any(loom, shuttle))]
 pub mod inbox;
 pub mod interop;
-#[cfg(not(loom))]
+#[cfg(not(any(loom, shuttle)))]
 mod io;
-#[cfg(loom)]
+#[cfg(any(loom, shuttle))]
 pub mod io;
 mod lease;
 mod local;

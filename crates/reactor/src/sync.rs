@@ -1,8 +1,9 @@
-//! The atomics and locks of the parts that are model-checked: std's in the product, loom's under `--cfg loom`.
+//! The atomics and locks of the parts that are model-checked: std's in the product, loom's under `--cfg loom`,
+//! shuttle's under `--cfg shuttle`.
 
 use std::sync::PoisonError;
 
-#[cfg(not(loom))]
+#[cfg(not(any(loom, shuttle)))]
 pub(crate) use std::sync::{
     Mutex, MutexGuard,
     atomic::{AtomicPtr, AtomicUsize, Ordering},
@@ -10,6 +11,12 @@ pub(crate) use std::sync::{
 
 #[cfg(loom)]
 pub(crate) use loom::sync::{
+    Mutex, MutexGuard,
+    atomic::{AtomicPtr, AtomicUsize, Ordering},
+};
+
+#[cfg(shuttle)]
+pub(crate) use shuttle::sync::{
     Mutex, MutexGuard,
     atomic::{AtomicPtr, AtomicUsize, Ordering},
 };

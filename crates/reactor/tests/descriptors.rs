@@ -1,6 +1,6 @@
 //! Descriptors that run out, or are closed. Both concern the whole process, so they have one to themselves.
 
-#![cfg(all(target_os = "linux", not(loom)))]
+#![cfg(all(target_os = "linux", not(any(loom, shuttle))))]
 #![expect(clippy::unwrap_used, reason = "in a test it is an assertion")]
 
 use std::{

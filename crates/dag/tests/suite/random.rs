@@ -311,7 +311,9 @@ fn check_order_of_begun(case: &[Node], log: &Log) {
 
 /// How many graphs: `PROPTEST_CASES`, or few.
 fn cases() -> u32 {
-    std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(150)
+    let cases = std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(150);
+    println!("{cases} cases");
+    cases
 }
 
 #[test]

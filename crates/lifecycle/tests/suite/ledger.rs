@@ -55,10 +55,44 @@ fn what_stands_outside_the_sum_does_not_move_it() {
 
 #[test]
 fn balances_of_components_add_up() {
-    let ledger = Ledger::new();
-    ledger.count(Entry::Accepted);
-    let one = ledger.balance(1);
-    let sum: Balance = [one, one, Balance::default()].into_iter().sum();
-    assert_eq!((sum.accepted, sum.in_flight), (2, 2));
-    assert_eq!(sum.check(), Ok(()));
+    let of = |first: u64| {
+        let mut balance = Balance::default();
+        for (field, number) in fields(&mut balance).into_iter().zip(first..) {
+            *field = number;
+        }
+        balance
+    };
+    let mut sum: Balance = [of(1), of(20), Balance::default()].into_iter().sum();
+    assert_eq!(fields(&mut sum).map(|field| *field), [21, 23, 25, 27, 29, 31, 33, 35, 37, 39]);
+}
+
+fn fields(balance: &mut Balance) -> [&mut u64; 10] {
+    [
+        &mut balance.accepted,
+        &mut balance.completed,
+        &mut balance.failed,
+        &mut balance.handed_back,
+        &mut balance.cancelled,
+        &mut balance.abandoned,
+        &mut balance.in_flight,
+        &mut balance.refused,
+        &mut balance.late,
+        &mut balance.returned_after,
+    ]
+}
+
+#[test]
+fn a_balance_holds_if_each_that_was_accepted_stands_once_on_the_other_side() {
+    for inside in 1..=6 {
+        let mut balance = Balance::default();
+        *fields(&mut balance)[inside] = 1;
+        assert!(!balance.is_balanced(), "{balance} was not accepted");
+        balance.accepted = 1;
+        assert!(balance.is_balanced(), "{balance}");
+    }
+    for outside in 7..10 {
+        let mut balance = Balance::default();
+        *fields(&mut balance)[outside] = 1;
+        assert!(balance.is_balanced(), "{balance}");
+    }
 }

@@ -1,6 +1,6 @@
 //! The facts that the lifecycle crate promises, one module for each part.
 
-#![cfg(not(loom))]
+#![cfg(not(any(loom, shuttle)))]
 #![expect(clippy::unwrap_used, reason = "in a test it is an assertion")]
 
 mod alarm;

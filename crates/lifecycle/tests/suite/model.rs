@@ -1,5 +1,7 @@
 //! The lifecycle with its gate against a plain reference model, by random sequences of steps.
 
+use std::sync::Once;
+
 use ebbtide_lifecycle::{Gate, Ledger, Lifecycle, Outcome, OwnedPermit, Refusal, State, Step, Terms};
 use proptest::{prelude::*, sample::Index};
 use proptest_state_machine::{ReferenceStateMachine, StateMachineTest, prop_state_machine};
@@ -186,13 +188,18 @@ impl StateMachineTest for Real {
     }
 }
 
+/// As many as are asked for, by the variable that proptest has for that.
+fn config() -> ProptestConfig {
+    let cases = std::env::var("PROPTEST_CASES").map_or(2_000, |given| given.parse().unwrap());
+    // The macro asks more than once.
+    static SAID: Once = Once::new();
+    SAID.call_once(|| println!("{cases} cases"));
+    // A failing sequence is printed, shrunk; nothing is written to the tree.
+    ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() }
+}
+
 prop_state_machine! {
-    #![proptest_config(ProptestConfig {
-        cases: 2_000,
-        // A failing sequence is printed, shrunk; nothing is written to the tree.
-        failure_persistence: None,
-        ..ProptestConfig::default()
-    })]
+    #![proptest_config(config())]
 
     #[test]
     fn the_lifecycle_is_what_its_plain_model_says(sequential 1..60 => Real);

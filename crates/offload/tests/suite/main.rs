@@ -1,6 +1,6 @@
 //! Facts about the pool. Those with a number are contracts, listed in `ARCHITECTURE.md`.
 
-#![cfg(not(loom))]
+#![cfg(not(any(loom, shuttle)))]
 #![expect(clippy::unwrap_used, reason = "in a test it is an assertion")]
 
 mod accounts;

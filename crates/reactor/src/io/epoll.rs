@@ -1,7 +1,8 @@
 //! Waiting on Linux: epoll, edge-triggered, with an eventfd to be woken by and a timerfd for the time.
 //!
-//! Neither is ever read: each write to the one, and each expiry of the other, is an edge of its own. So a wait
-//! is one system call, and a second one only when the loop has to wake earlier than the timerfd would have it.
+//! Neither is read, unless its count is full: each write to the one, and each expiry of the other, is an edge of its
+//! own. So a wait is one system call, and a second one only when the loop has to wake earlier than the timerfd would
+//! have it.
 
 use std::{
     io,
@@ -25,6 +26,10 @@ pub(crate) type BorrowedSource<'a> = BorrowedFd<'a>;
 
 /// How many reports are taken at once.
 const BATCH: usize = 256;
+
+/// How often the bell is rung if that fails. A loop that is not woken hangs, and whoever wakes it must not hang
+/// instead.
+const RINGS_MAX: usize = 8;
 
 /// Stands for the eventfd and the timerfd, which nobody waits for.
 const OURS: u64 = u64::MAX;
@@ -92,8 +97,14 @@ impl Poll {
 
     /// Ends the wait that is under way, or else the next one.
     pub(crate) fn notify(&self) {
-        // It fails when the count is full, and then the bell rings already.
-        let _ = rustix::io::write(&self.bell, &1_u64.to_ne_bytes());
+        for _ in 0..RINGS_MAX {
+            match rustix::io::write(&self.bell, &1_u64.to_ne_bytes()) {
+                Ok(_) => return,
+                Err(Errno::INTR) => {}
+                // The count is full: only one that has been emptied has an edge again.
+                Err(_) => drop(rustix::io::read(&self.bell, &mut [0; 8])),
+            }
+        }
     }
 
     /// Waits, and gives what is reported.
@@ -157,4 +168,23 @@ impl Waiting {
 fn timespec(duration: Duration) -> Timespec {
     let tv_sec = duration.as_secs().try_into().unwrap_or(i64::MAX);
     Timespec { tv_sec, tv_nsec: duration.subsec_nanos().into() }
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bell_whose_count_is_full_still_rings() {
+        let poll = Poll::new().expect("there are descriptors");
+        let edges = || {
+            let (mut events, now) = ([MaybeUninit::uninit(); 2], Timespec { tv_sec: 0, tv_nsec: 0 });
+            let (seen, _) = epoll::wait(&poll.epoll, &mut events[..], Some(&now)).expect("it is open");
+            seen.len()
+        };
+        rustix::io::write(&poll.bell, &(u64::MAX - 1).to_ne_bytes()).expect("there is room for just that");
+        assert_eq!([edges(), edges()], [1, 0]);
+        poll.notify();
+        assert_eq!(edges(), 1);
+    }
 }

@@ -8,7 +8,7 @@ mod os;
 mod poll;
 #[cfg(any(not(target_os = "linux"), ebbtide_portable))]
 mod portable;
-#[cfg_attr(not(loom), expect(unreachable_pub, reason = "public for the models, under loom"))]
+#[cfg_attr(not(any(loom, shuttle)), expect(unreachable_pub, reason = "public for the models"))]
 pub mod source;
 
 pub use self::async_io::{Async, Ready};

@@ -1,6 +1,6 @@
 //! The facts that the reactor promises, one module for each part.
 
-#![cfg(not(loom))]
+#![cfg(not(any(loom, shuttle)))]
 #![expect(clippy::unwrap_used, reason = "in a test it is an assertion")]
 
 mod afterlife;
@@ -15,6 +15,7 @@ mod nested;
 mod panics;
 mod post;
 mod quiesce;
+mod rounds;
 mod short;
 mod spawn;
 mod stop;
