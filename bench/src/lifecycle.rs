@@ -85,7 +85,7 @@ fn permits_of_two_threads() -> Table {
 /// Returning a million permits that are out, alone, against closing before it and waiting for idle after it.
 fn a_million_permits() -> Table {
     contest(
-        "return a million permits, for each",
+        "return a million permits, each",
         MILLION,
         Contestant::new("returns alone", |n| {
             let gate = Gate::new();
@@ -94,7 +94,7 @@ fn a_million_permits() -> Table {
         })
         .ours(),
         [
-            Contestant::new("close, returns, wait for idle", |n| {
+            Contestant::new("with a wait for idle", |n| {
                 let gate = Gate::new();
                 let mut permits: Vec<_> = (0..n).map(|_| gate.enter_owned()).collect();
                 time(1, || {

@@ -6,15 +6,15 @@
 use super::{summary::workload, table::Table};
 
 /// All in pixels, before the page scales it.
-const WIDTH: f64 = 920.0;
+const WIDTH: f64 = 940.0;
 const LINE: f64 = 19.0;
 const HEADING: f64 = 28.0;
 const TOP: f64 = 78.0;
 const BOTTOM: f64 = 16.0;
 
 /// From here to there the ratios are drawn; left of it is the workload, and right of it the peer.
-const LEFT: f64 = 392.0;
-const RIGHT: f64 = 664.0;
+const LEFT: f64 = 404.0;
+const RIGHT: f64 = 676.0;
 
 /// The ratios at the ends of the scale. What is beyond is drawn to the end, with its number.
 const LEAST: f64 = 0.02;
@@ -25,8 +25,8 @@ const TICKS: [(f64, &str); 6] =
     [(0.02, "1/50"), (0.1, "1/10"), (0.25, "1/4"), (0.5, "1/2"), (1.0, "1"), (2.0, "2")];
 
 /// How many letters of a text there is room for.
-const WORKLOAD_LETTERS: usize = 62;
-const PEER_LETTERS: usize = 36;
+const WORKLOAD_LETTERS: usize = 58;
+const PEER_LETTERS: usize = 34;
 
 const STYLE: &str = "\
 text{font:12px system-ui,-apple-system,'Segoe UI','DejaVu Sans',sans-serif;fill:#1f2933}\

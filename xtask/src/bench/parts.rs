@@ -2,8 +2,11 @@
 
 use std::{
     env, fmt,
+    io::{self, Read},
     path::{Path, PathBuf},
-    process::{Child, Command, Stdio},
+    process::{Command, Stdio},
+    sync::mpsc,
+    thread,
     time::Duration,
 };
 
@@ -20,6 +23,9 @@ pub(super) const VALGRIND: Tool = Tool {
     needed_by: "counts of instructions",
     otherwise: "`dnf install valgrind`",
 };
+
+/// A part that takes so long hangs: none takes a quarter of it.
+const TIME_MAX: Duration = Duration::from_secs(300);
 
 /// Something that is measured by itself.
 #[derive(Clone, Debug, PartialEq)]
@@ -89,14 +95,7 @@ impl Part {
             for need in &self.needs {
                 provide(need)?;
             }
-            let mut command = Command::new(bench);
-            let child = command.arg(self.to_string()).stdout(Stdio::piped()).spawn();
-            let said = child.and_then(Child::wait_with_output);
-            let said = said.map_err(|error| format!("{}: {error}", line(&command)))?;
-            if !said.status.success() {
-                return Err(format!("{} failed ({}); above it says why", line(&command), said.status));
-            }
-            table::read(&String::from_utf8_lossy(&said.stdout))
+            table::read(&said(Command::new(bench).arg(self.to_string()))?)
         };
         let (took, outcome) = timed(measure);
         if let Err(why) = &outcome {
@@ -109,6 +108,30 @@ impl Part {
 impl fmt::Display for Part {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}", self.area, self.name)
+    }
+}
+
+/// What a command that ends well prints, within its time.
+fn said(command: &mut Command) -> Result<String, String> {
+    let command_line = line(command);
+    let failed = |error: io::Error| format!("{command_line}: {error}");
+    let mut child = command.stdout(Stdio::piped()).spawn().map_err(failed)?;
+    let mut printed = child.stdout.take().expect("it is piped");
+    let (tell, told) = mpsc::channel();
+    thread::spawn(move || {
+        let mut text = String::new();
+        // Nobody listens any more if it took too long.
+        let _ = tell.send(printed.read_to_string(&mut text).map(|_| text));
+    });
+    let Ok(text) = told.recv_timeout(TIME_MAX) else {
+        child.kill().and_then(|()| child.wait()).map_err(failed)?;
+        return Err(format!("{command_line} had not ended after {} s, and was killed", TIME_MAX.as_secs()));
+    };
+    let status = child.wait().map_err(failed)?;
+    if status.success() {
+        text.map_err(failed)
+    } else {
+        Err(format!("{command_line} failed ({status}); above it says why"))
     }
 }
 
