@@ -25,7 +25,7 @@ const TICKS: [(f64, &str); 6] =
     [(0.02, "1/50"), (0.1, "1/10"), (0.25, "1/4"), (0.5, "1/2"), (1.0, "1"), (2.0, "2")];
 
 /// How many letters of a text there is room for.
-const WORKLOAD_LETTERS: usize = 58;
+const WORKLOAD_LETTERS: usize = 60;
 const PEER_LETTERS: usize = 34;
 
 const STYLE: &str = "\

@@ -61,7 +61,7 @@ pub(super) fn text(shown: &[Shown]) -> String {
     for part in shown {
         let verdict = match &part.outcome {
             Ok(_) => String::new(),
-            Err(why) => format!("  not measured: {why}"),
+            Err(why) => format!("  not measured: {}", why.lines().next().unwrap_or_default()),
         };
         text += &format!("{:18} {:6.1} s{verdict}\n", part.part.to_string(), part.took.as_secs_f64());
     }
