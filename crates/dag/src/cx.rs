@@ -1,6 +1,6 @@
 //! What a node knows of the run that it is part of.
 
-use std::{any::Any, collections::HashMap, fmt, sync::Arc};
+use std::{any::Any, collections::BTreeMap, fmt, sync::Arc};
 
 use ebbtide_lifecycle::time::Deadline;
 
@@ -20,9 +20,9 @@ pub(crate) struct Terms<R> {
     pub(crate) endpoints: Arc<Endpoints>,
 }
 
-/// What an engine's nodes reach outside, by name.
+/// What an engine's nodes reach outside, by name. There are few: a hash of a name costs more than to compare some.
 #[derive(Default)]
-pub(crate) struct Endpoints(pub(crate) HashMap<Arc<str>, Arc<dyn Any + Send + Sync>>);
+pub(crate) struct Endpoints(pub(crate) BTreeMap<Arc<str>, Arc<dyn Any + Send + Sync>>);
 
 impl<'a, R> Cx<'a, R> {
     /// What the run was asked for. Clone the handle to keep it.

@@ -1,6 +1,6 @@
 //! What a node gets of another one.
 
-use std::{fmt, ops::Deref, sync::Arc};
+use std::{borrow::Borrow, fmt, ops::Deref, sync::Arc};
 
 /// The output of another node, or of a whole plan. It is the output itself for its last consumer; for others it is
 /// lent, to a node that is done with it when it returns, or shared. Nothing was copied but numbers and the like.
@@ -60,6 +60,12 @@ impl<T> Deref for Input<'_, T> {
             Held::Lent(output) => output,
             Held::Shared(output) => output,
         }
+    }
+}
+
+impl<T> Borrow<T> for Input<'_, T> {
+    fn borrow(&self) -> &T {
+        self
     }
 }
 

@@ -40,7 +40,7 @@ pub trait Dependencies: sealed::Sealed {
 }
 
 /// A plan trusts the inputs of its nodes: they say truly which slots they are taken from.
-mod sealed {
+pub(crate) mod sealed {
     pub trait Sealed {}
 }
 
@@ -143,9 +143,14 @@ impl<T> Clone for Optional<T> {
 impl<T> Copy for Optional<T> {}
 
 /// One input that may be missing, checked.
-#[derive(Debug)]
 #[doc(hidden)]
 pub struct OptionalSource<T>(Source<T>);
+
+impl<T> std::fmt::Debug for OptionalSource<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("OptionalSource").field(&self.0).finish()
+    }
+}
 
 impl<T: 'static> Sources for OptionalSource<T> {
     type Values<'a> = Option<Input<'a, T>>;

@@ -64,7 +64,14 @@ pub(super) fn read<'t>(
     let references = reader.references;
     let (op, declared) = (op.name.clone(), op.params.clone());
     Some((
-        Params { op, declared, args: args.into(), nodes: nodes.into(), prepared: OnceLock::new() },
+        Params {
+            op,
+            declared,
+            args: args.into(),
+            nodes: nodes.into(),
+            looked_at: None,
+            prepared: OnceLock::new(),
+        },
         references,
     ))
 }

@@ -2,37 +2,32 @@
 
 use std::{fmt, sync::Arc};
 
-use super::params::Params;
-use crate::{
-    graph::Handle,
-    input::Input,
-    inputs::{Dependencies, Optional},
-};
+use super::{few::CallInputs, params::Params, wanted::Values};
+use crate::input::Input;
 
 /// What an op gets, beside what it [knows of its run](crate::Cx): parameters and inputs. For an op that is not async
-/// the inputs are lent; a future owns them.
+/// they are lent; a future owns them.
 pub struct Call<'a, V> {
     /// What the node was told.
-    pub params: Arc<Params>,
+    pub params: Input<'a, Params>,
     /// The outputs that the node depends on, as listed: `inputs`, and then those of `optional_inputs` that are there.
     /// They are as many as the op has declared to take, whichever are missing.
-    pub inputs: Vec<Input<'a, V>>,
+    pub inputs: CallInputs<'a, V>,
     /// The outputs of the nodes that parameters refer to.
     references: Vec<Input<'a, V>>,
 }
 
-/// What a node of a plan from data depends on: inputs, optional inputs, references.
-pub(super) type Sources<V> = (Vec<Handle<V>>, Vec<Optional<V>>, Vec<Handle<V>>);
-
-impl<'a, V: 'static> Call<'a, V> {
-    pub(super) fn new(params: &Arc<Params>, values: <Sources<V> as Dependencies>::Values<'a>) -> Self {
-        let (mut inputs, optional, references) = values;
-        inputs.extend(optional.into_iter().flatten());
-        Self { params: params.clone(), inputs, references }
-    }
-}
-
 impl<'a, V> Call<'a, V> {
+    /// For an op that is done when it returns.
+    pub(super) fn lent(params: &'a Params, values: Values<'a, V>) -> Self {
+        Self { params: Input::lent(params), inputs: values.inputs, references: values.references }
+    }
+
+    /// For a future.
+    pub(super) fn kept(params: &Arc<Params>, values: Values<'a, V>) -> Self {
+        Self { params: Input::shared(params.clone()), inputs: values.inputs, references: values.references }
+    }
+
     /// The output of the node that this parameter refers to. None if it was not given.
     ///
     /// # Panics

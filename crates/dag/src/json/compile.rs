@@ -5,7 +5,9 @@ use std::{panic::Location, sync::Arc};
 use super::{
     mistakes::{Mistakes, Path},
     op::Op,
+    params::Params,
     plan::{Draft, JsonPlan},
+    wanted::Wanted,
 };
 use crate::{
     check,
@@ -78,7 +80,7 @@ where
     const WHOLE: &str = "a draft without mistakes is whole";
     let mut graph = Graph::<R>::new(draft.name.as_str());
     let mut handles: Vec<Option<Handle<V>>> = vec![None; draft.nodes.len()];
-    let order = order(&draft);
+    let (order, looked_at) = (order(&draft), looked_at(&draft));
     let mut nodes: Vec<_> = draft.nodes.into_iter().map(Some).collect();
     let mut names = vec![Arc::from(""); nodes.len()];
     for nth in order {
@@ -87,9 +89,10 @@ where
         let inputs = node.inputs.iter().map(handle).collect();
         let optional = node.optional.iter().map(handle).map(Handle::optional).collect();
         let references = node.references.nodes.iter().map(handle).collect();
-        let Op { plant, info } = node.op.expect(WHOLE);
-        let params = Arc::new(node.params.take().expect(WHOLE));
-        let handle = plant(&mut graph, node.name.clone(), (inputs, optional, references), params);
+        let Op { plant, info, .. } = node.op.expect(WHOLE);
+        let params = Params { looked_at: looked_at[nth as usize], ..node.params.take().expect(WHOLE) };
+        let wanted = Wanted { inputs, optional, references };
+        let handle = plant(&mut graph, node.name.clone(), wanted, Arc::new(params));
         let draft = graph.nodes.last_mut().expect("one was added");
         // Blame names who has made the plan, not the op's registration.
         (draft.site, draft.op) = (site, Some(info.name.clone()));
@@ -106,6 +109,25 @@ where
         deadline: draft.deadline,
         sample_request: draft.sample_request,
     })
+}
+
+/// How much of each node's output is looked at, where all who get it look at its beginning only.
+fn looked_at<R, V>(draft: &Draft<'_, R, V>) -> Vec<Option<usize>> {
+    let mut most = vec![0; draft.nodes.len()];
+    let mut look = |node: &u32, count: usize| {
+        let most = &mut most[*node as usize];
+        *most = count.max(*most);
+    };
+    draft.outputs.iter().for_each(|node| look(node, usize::MAX));
+    for node in &draft.nodes {
+        let count = node.op.and_then(|op| op.look.as_ref()).zip(node.params.as_ref());
+        let count = count.map_or(usize::MAX, |(look, params)| look(params));
+        node.inputs.iter().for_each(|input| look(input, count));
+        node.optional.iter().for_each(|input| look(input, count));
+        node.references.nodes.iter().for_each(|input| look(input, usize::MAX));
+    }
+    // Nobody looks at what is run for its effects: that is not less to do.
+    most.into_iter().map(|most| (1..usize::MAX).contains(&most).then_some(most)).collect()
 }
 
 /// Each node after all that it depends on, and otherwise as in the text.

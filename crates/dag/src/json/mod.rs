@@ -88,6 +88,7 @@
 mod args;
 mod call;
 mod compile;
+mod few;
 mod lines;
 mod mistakes;
 mod names;
@@ -100,9 +101,11 @@ mod params;
 mod plan;
 mod registry;
 mod text;
+mod wanted;
 
 pub use self::{
     call::Call,
+    few::CallInputs,
     nearest::nearest,
     op::{OpDraft, OpInfo},
     param::{Param, ParamKind, Presence},

@@ -8,16 +8,16 @@ use std::{
 };
 
 use super::{
-    call::{Call, Sources},
+    call::Call,
     param::Param,
     params::Params,
     registry::Registry,
+    wanted::{Values, Wanted},
 };
 use crate::{
     cx::Cx,
     failure::Failure,
     graph::{Graph, Handle, Kind},
-    inputs::Dependencies,
 };
 
 /// What is known of an op, for those who write plans.
@@ -88,12 +88,17 @@ impl fmt::Display for OpInfo {
 /// Adds a node that runs the op to a graph. It is made where the type of the op's function is known, so that a run
 /// neither looks it up nor boxes its futures.
 pub(super) type Plant<R, V> =
-    Box<dyn Fn(&mut Graph<R>, Arc<str>, Sources<V>, Arc<Params>) -> Handle<V> + Send + Sync>;
+    Box<dyn Fn(&mut Graph<R>, Arc<str>, Wanted<V>, Arc<Params>) -> Handle<V> + Send + Sync>;
+
+/// How much of its inputs an op looks at, by its parameters.
+type Look = Box<dyn Fn(&Params) -> usize + Send + Sync>;
 
 /// An op that is registered.
 pub(super) struct Op<R, V> {
     pub(super) info: OpInfo,
     pub(super) plant: Plant<R, V>,
+    /// None if it looks at everything.
+    pub(super) look: Option<Look>,
 }
 
 /// An op that has no function yet; made by [`Registry::op`]. It is registered by the last of its calls: `run`,
@@ -105,6 +110,7 @@ pub struct OpDraft<'r, R, V> {
     about: Arc<str>,
     inputs: RangeInclusive<usize>,
     params: Vec<Param>,
+    look: Option<Look>,
 }
 
 impl<'r, R, V> OpDraft<'r, R, V>
@@ -113,7 +119,7 @@ where
     V: Send + Sync + 'static,
 {
     pub(super) fn new(registry: &'r mut Registry<R, V>, name: Arc<str>) -> Self {
-        Self { registry, name, about: Arc::from(""), inputs: 0..=0, params: Vec::new() }
+        Self { registry, name, about: Arc::from(""), inputs: 0..=0, params: Vec::new(), look: None }
     }
 
     /// A sentence for those who write plans.
@@ -149,6 +155,13 @@ where
         self
     }
 
+    /// Says that, told so, it looks at no more than the first so many items of each input. The nodes whose outputs
+    /// these are then know that they [need not give more](Params::looked_at).
+    pub fn looks_at(mut self, count: impl Fn(&Params) -> usize + Send + Sync + 'static) -> Self {
+        self.look = Some(Box::new(count));
+        self
+    }
+
     /// Registers what keeps a CPU busy: it runs on the pool's CPU lane.
     pub fn run<F>(self, f: F)
     where
@@ -157,7 +170,7 @@ where
         let f = Arc::new(f);
         self.register(Kind::Cpu, move |graph, name, sources, params| {
             let f = f.clone();
-            graph.cpu(name, sources, move |cx, values| f(cx, Call::new(&params, values)))
+            graph.cpu(name, sources, move |cx, values| f(cx, Call::lent(&params, values)))
         });
     }
 
@@ -171,10 +184,9 @@ where
         let (is_light, f) = (Arc::new(is_light), Arc::new(f));
         self.register(Kind::Cpu, move |graph, name, sources, params| {
             let (is_light, f, asked) = (is_light.clone(), f.clone(), params.clone());
-            let is_light = move |cx: Cx<'_, R>, values: <Sources<V> as Dependencies>::Values<'_>| {
-                is_light(cx, &Call::new(&asked, values))
-            };
-            graph.weighed(name, sources, is_light, move |cx, values| f(cx, Call::new(&params, values)))
+            let is_light =
+                move |cx: Cx<'_, R>, values: Values<'_, V>| is_light(cx, &Call::lent(&asked, values));
+            graph.weighed(name, sources, is_light, move |cx, values| f(cx, Call::lent(&params, values)))
         });
     }
 
@@ -187,7 +199,7 @@ where
         let f = Arc::new(f);
         self.register(Kind::Async, move |graph, name, sources, params| {
             let f = f.clone();
-            graph.future(name, sources, move |cx, values| f(cx, Call::new(&params, values)))
+            graph.future(name, sources, move |cx, values| f(cx, Call::kept(&params, values)))
         });
     }
 
@@ -199,7 +211,7 @@ where
         let f = Arc::new(f);
         self.register(Kind::Inline, move |graph, name, sources, params| {
             let f = f.clone();
-            graph.inline(name, sources, move |cx, values| f(cx, Call::new(&params, values)))
+            graph.inline(name, sources, move |cx, values| f(cx, Call::lent(&params, values)))
         });
     }
 
@@ -211,17 +223,17 @@ where
         let f = Arc::new(f);
         self.register(Kind::Blocking, move |graph, name, sources, params| {
             let f = f.clone();
-            graph.blocking(name, sources, move |cx, values| f(cx, Call::new(&params, values)))
+            graph.blocking(name, sources, move |cx, values| f(cx, Call::lent(&params, values)))
         });
     }
 
     fn register<P>(self, kind: Kind, plant: P)
     where
-        P: Fn(&mut Graph<R>, Arc<str>, Sources<V>, Arc<Params>) -> Handle<V> + Send + Sync + 'static,
+        P: Fn(&mut Graph<R>, Arc<str>, Wanted<V>, Arc<Params>) -> Handle<V> + Send + Sync + 'static,
     {
-        let Self { registry, name, about, inputs, params } = self;
+        let Self { registry, name, about, inputs, params, look } = self;
         let info = OpInfo { name, about, kind, inputs, params: params.into() };
-        registry.add(Op { info, plant: Box::new(plant) });
+        registry.add(Op { info, plant: Box::new(plant), look });
     }
 }
 

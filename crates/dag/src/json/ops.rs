@@ -51,7 +51,7 @@ where
                 if call.params.bool("fail_after_sleep") {
                     return Err(Failure::new("told to fail after its sleep"));
                 }
-                let first = call.inputs.into_iter().next();
+                let first = call.inputs.into_first();
                 Ok(first.map_or_else(otherwise, |input| input.into_inner()))
             }
         });
@@ -69,13 +69,14 @@ where
         .about("keeps a CPU busy, and passes its input on")
         .inputs(1..=1)
         .param(milliseconds("busy_wait_ms").about("how long it is busy"))
-        .run(|_, mut call| {
+        .run(|_, call| {
             let busy = duration(call.params.integer("busy_wait_ms"));
             let start = SystemClock.now();
             while SystemClock.now().duration_since(start) < busy {
                 std::hint::spin_loop();
             }
-            Ok(call.inputs.remove(0).into_inner())
+            let input = call.inputs.into_first().expect("it has one input");
+            Ok(input.into_inner())
         });
 }
 

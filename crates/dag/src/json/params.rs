@@ -22,6 +22,8 @@ pub struct Params {
     pub(super) args: Box<[Option<Arg>]>,
     /// Where among the node's references those of each parameter are.
     pub(super) nodes: Box<[Range<usize>]>,
+    /// How much of the output is looked at, if not all.
+    pub(super) looked_at: Option<usize>,
     /// What the op has made of them.
     pub(super) prepared: OnceLock<Box<dyn Any + Send + Sync>>,
 }
@@ -118,6 +120,13 @@ impl Params {
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Arg)> {
         let pairs = self.declared.iter().zip(&self.args);
         pairs.filter_map(|(param, arg)| arg.as_ref().map(|arg| (&**param.name(), arg)))
+    }
+
+    /// How many items of the node's output are looked at, if all who get it [look](super::OpDraft::looks_at) at its
+    /// beginning only, and the plan does not give it to others. None if it is looked at as a whole.
+    #[must_use]
+    pub fn looked_at(&self) -> Option<usize> {
+        self.looked_at
     }
 
     /// What `prepare` makes of the parameters: when it is first asked for, and then kept for all runs of the node.

@@ -12,7 +12,7 @@ use std::{
 
 use ebbtide_dag::{
     Class, Code, Env, Failure, Kind, Policy, RunError,
-    json::{ExpressionError, JsonPlan, Param, ParamKind, Presence, Registry, ops},
+    json::{ExpressionError, JsonPlan, Param, ParamKind, Params, Presence, Registry, ops},
 };
 use ebbtide_lifecycle::time::{Clock, VirtualClock};
 use ebbtide_offload::Pool;
@@ -244,6 +244,40 @@ fn what_an_op_prepares_of_its_parameters_is_made_once_for_each_node() {
         assert_eq!((*outputs[0], *outputs[1]), (9, 16));
     }
     assert_eq!(made.load(Ordering::Relaxed), 2);
+}
+
+#[test]
+fn a_node_is_told_how_much_of_its_output_is_looked_at() {
+    // Gives what it was told, or 0 for everything.
+    let mut registry = Registry::<(), usize>::new();
+    registry.op("told").inline(|_, call| Ok(call.params.looked_at().unwrap_or(0)));
+    let count = |params: &Params| params.integer("count").unsigned_abs() as usize;
+    registry
+        .op("take")
+        .inputs(1..=1)
+        .param(Param::integer("count", 0..))
+        .param(Param::node("by").optional())
+        .looks_at(count)
+        .inline(|_, call| Ok(*call.inputs[0]));
+    registry.op("all").inputs(1..).inline(|_, call| Ok(*call.inputs[0]));
+    let take = |id: &str, count: u32| json!({"node_id": id, "op": "take", "inputs": ["a"], "params": {"count": count}});
+    let all = json!({"node_id": "c", "op": "all", "inputs": ["a"]});
+    let by = json!({"node_id": "c", "op": "take", "inputs": ["a2"], "params": {"count": 1, "by": "a"}});
+    let other = json!({"node_id": "a2", "op": "told"});
+    for (what, others, outputs, told) in [
+        ("by one who looks at some", vec![take("b", 10)], vec!["b"], 10),
+        ("by two: the one who looks at more", vec![take("b", 10), take("c", 20)], vec!["b", "c"], 20),
+        ("by one who looks at everything, too", vec![take("b", 10), all], vec!["b", "c"], 0),
+        ("by whoever gets the outputs of the plan, too", vec![take("b", 10)], vec!["b", "a"], 0),
+        ("by a parameter, too", vec![take("b", 10), other, by], vec!["b", "c"], 0),
+    ] {
+        let mut nodes = vec![json!({"node_id": "a", "op": "told"})];
+        nodes.extend(others);
+        let plan = json!({"schema_version": 1, "plan_name": "p", "nodes": nodes, "outputs": outputs});
+        let clock = VirtualClock::new();
+        let engine = registry.plan(&plan.to_string()).unwrap().bind(Env::new(clock.clone())).unwrap();
+        assert_eq!(*clock.block_on(engine.run(())).unwrap()[0], told, "looked at {what}");
+    }
 }
 
 #[test]

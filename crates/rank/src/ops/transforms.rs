@@ -2,7 +2,7 @@
 
 use ebbtide_dag::{
     Cx, Failure,
-    json::{Call, Param, Registry},
+    json::{Call, CallInputs, Param, Params, Registry},
 };
 
 use crate::{
@@ -32,12 +32,13 @@ pub(super) fn register(registry: &mut Registry<Request, Rows>) {
         .inputs(1..=1)
         .param(Param::expression("expr").about("what gives its values"))
         .param(Param::string("out").about("what it is called; one of this name is replaced"))
-        .weighed(is_light_call, |cx, mut call| {
+        .weighed(is_light_call, |cx, call| {
             let named = call.params.expression("expr");
             let expr: &Expr = named.parsed().ok_or_else(|| unread(named.name()))?;
             let (out, vars) = (call.params.string("out").clone(), &cx.request().params);
-            let rows = call.inputs.remove(0).into_inner();
-            rows.compute(out, expr, vars).map_err(|error| failed("expression", named.name(), &error))
+            the_input(call.inputs)
+                .compute(out, expr, vars)
+                .map_err(|error| failed("expression", named.name(), &error))
         });
     registry
         .op("filter")
@@ -58,25 +59,34 @@ pub(super) fn register(registry: &mut Registry<Request, Rows>) {
         .param(Param::bool("desc").default(false).about("the greatest first"))
         .weighed(is_light_call, |_, call| {
             let order = if call.params.bool("desc") { Order::Descending } else { Order::Ascending };
-            Ok(call.inputs[0].sort(call.params.string("by"), order)?)
+            let most = call.params.looked_at().unwrap_or(usize::MAX);
+            Ok(call.inputs[0].top(call.params.string("by"), order, most)?)
         });
     registry
         .op("take")
         .about("keeps the first rows")
         .inputs(1..=1)
         .param(Param::integer("count", 0..).about("how many"))
-        .inline(|_, mut call| {
-            let count = usize::try_from(call.params.integer("count")).unwrap_or(usize::MAX);
-            Ok(call.inputs.remove(0).into_inner().take(count))
+        .looks_at(count)
+        .inline(|_, call| {
+            let count = count(&call.params);
+            Ok(the_input(call.inputs).take(count))
         });
     registry
         .op("concat")
         .about("puts the rows of all inputs one behind the other, with the columns of all")
         .inputs(1..)
-        .inline(|_, call| {
-            let parts: Vec<&Rows> = call.inputs.iter().map(|rows| &**rows).collect();
-            Ok(Rows::concat(&parts)?)
-        });
+        .inline(|_, call| Ok(Rows::concat(&call.inputs)?));
+}
+
+/// The rows of an op that has one input.
+fn the_input(inputs: CallInputs<'_, Rows>) -> Rows {
+    inputs.into_first().expect("a plan is checked for the number of its inputs").into_inner()
+}
+
+/// How many rows a `take` keeps.
+fn count(params: &Params) -> usize {
+    usize::try_from(params.integer("count")).unwrap_or(usize::MAX)
 }
 
 /// Says which entry of its table has failed.

@@ -185,6 +185,7 @@ proptest! {
         keys in prop::collection::vec(prop::option::weighted(0.8, -3_i64..3), 0..40),
         descending: bool,
         column in 0..4,
+        count in 0..45_usize,
     ) {
         let rows = Rows::new((0..keys.len() as i64).collect()).unwrap();
         let column = match column {
@@ -203,7 +204,9 @@ proptest! {
             (a, b) => a.is_none().cmp(&b.is_none()),
         });
         let order = if descending { Order::Descending } else { Order::Ascending };
-        prop_assert_eq!(ids(&rows.sort("key", order).unwrap()), expected);
+        prop_assert_eq!(&ids(&rows.sort("key", order).unwrap()), &expected);
+        expected.truncate(count);
+        prop_assert_eq!(ids(&rows.top("key", order, count).unwrap()), expected, "the first of them");
     }
 
     /// Value by value, whatever was selected of whichever rows before.
