@@ -2,13 +2,16 @@
 //! taken within each round, and the median of those is what is shown.
 
 use std::{
-    fmt, hint,
+    hint,
     sync::atomic::{AtomicUsize, Ordering},
     thread,
     time::Duration,
 };
 
 use ebbtide_lifecycle::time::{Clock, SystemClock};
+
+use crate::table::Role;
+pub(crate) use crate::table::Table;
 
 /// Odd, so that the median is one of them.
 const ROUNDS: usize = 201;
@@ -21,6 +24,8 @@ pub(crate) struct Contestant<'a> {
     name: &'static str,
     /// How low its ratio to the peer should be; none for one that is only shown.
     target: Option<f64>,
+    /// Whether it is one of ours though its name does not say so.
+    ours: bool,
     /// Runs so many operations, and gives what one of them cost.
     run: Box<dyn FnMut(usize) -> f64 + 'a>,
 }
@@ -29,12 +34,18 @@ impl<'a> Contestant<'a> {
     /// One whose `run` does so many operations, and gives the time that they took.
     pub(crate) fn new(name: &'static str, mut run: impl FnMut(usize) -> Duration + 'a) -> Self {
         let run = move |operations| run(operations).as_nanos() as f64 / operations as f64;
-        Self { name, target: None, run: Box::new(run) }
+        Self { name, target: None, ours: false, run: Box::new(run) }
     }
 
     /// One whose `run` gives the value of a round.
     pub(crate) fn value(name: &'static str, mut run: impl FnMut() -> f64 + 'a) -> Self {
-        Self { name, target: None, run: Box::new(move |_| run()) }
+        Self { name, target: None, ours: false, run: Box::new(move |_| run()) }
+    }
+
+    /// One of ours that has neither the name nor a target.
+    pub(crate) fn ours(mut self) -> Self {
+        self.ours = true;
+        self
     }
 
     pub(crate) fn is(&self, name: &str) -> bool {
@@ -45,20 +56,6 @@ impl<'a> Contestant<'a> {
         self.target = Some(ratio);
         self
     }
-}
-
-/// The results of one contest. The first row is the peer's, which the ratios are to.
-pub(crate) struct Table {
-    title: &'static str,
-    unit: &'static str,
-    rows: Vec<Row>,
-}
-
-struct Row {
-    name: &'static str,
-    target: Option<f64>,
-    /// What one operation cost, round by round.
-    rounds: Vec<f64>,
 }
 
 /// Lets all run `operations` in turn. `peer` is the one to be compared with.
@@ -101,71 +98,12 @@ fn run_rounds<'a>(
             }
         }
     }
-    let rows = contestants.iter().zip(rounds).map(|(contestant, rounds)| Row {
-        name: contestant.name,
-        target: contestant.target,
-        rounds,
-    });
-    Table { title, unit, rows: rows.collect() }
-}
-
-impl Table {
-    /// A table of rounds that were run elsewhere.
-    pub(crate) fn of<const N: usize>(
-        title: &'static str,
-        unit: &'static str,
-        names: [&'static str; N],
-        rounds: [Vec<f64>; N],
-        targets: [Option<f64>; N],
-    ) -> Self {
-        let rows = names.into_iter().zip(rounds).zip(targets);
-        let rows = rows.map(|((name, rounds), target)| Row { name, target, rounds });
-        Self { title, unit, rows: rows.collect() }
-    }
-}
-
-impl Table {
-    /// A table of rounds that were run elsewhere, of the peer first. Others are added row by row.
-    pub(crate) fn peer(
-        title: &'static str,
-        unit: &'static str,
-        name: &'static str,
-        rounds: Vec<f64>,
-    ) -> Self {
-        Self { title, unit, rows: vec![Row { name, target: None, rounds }] }
-    }
-
-    pub(crate) fn row(mut self, name: &'static str, rounds: Vec<f64>, target: Option<f64>) -> Self {
-        self.rows.push(Row { name, target, rounds });
-        self
-    }
-}
-
-/// The value below which so many of four quarters of the values lie.
-fn quartile(quarters: usize, values: impl IntoIterator<Item = f64>) -> f64 {
-    let mut values: Vec<_> = values.into_iter().collect();
-    values.sort_by(f64::total_cmp);
-    values[(values.len() - 1) * quarters / 4]
-}
-
-impl fmt::Display for Table {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let peer = &self.rows[0];
-        writeln!(f, "| {} | {}, median | quartiles | ratio | target |", self.title, self.unit)?;
-        writeln!(f, "|---|---|---|---|---|")?;
-        for row in &self.rows {
-            let [low, median, high] =
-                [1, 2, 3].map(|quarters| quartile(quarters, row.rounds.iter().copied()));
-            let ratio = quartile(2, row.rounds.iter().zip(&peer.rounds).map(|(own, peer)| own / peer));
-            let target = match row.target {
-                Some(target) if ratio <= target => format!("≤ {target:.2}, met"),
-                Some(target) => format!("≤ {target:.2}, **missed**"),
-                None => String::new(),
-            };
-            writeln!(f, "| {} | {median:.1} | {low:.1}–{high:.1} | {ratio:.2} | {target} |", row.name)?;
-        }
-        Ok(())
-    }
+    let rows = contestants.iter().zip(rounds);
+    rows.fold(Table::new(title, unit), |table, (contestant, rounds)| {
+        let Contestant { name, target, ours, .. } = contestant;
+        let role = if *ours { Role::Ours } else { Role::of(name, *target) };
+        table.row_of(role, name, rounds, *target)
+    })
 }
 
 /// How long `operations` of `act` take on this thread.

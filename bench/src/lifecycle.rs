@@ -9,7 +9,10 @@ use ebbtide_lifecycle::{
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use crate::contest::{Contestant, Table, contest, time, time_two};
+use crate::{
+    areas::Part,
+    contest::{Contestant, Table, contest, time, time_two},
+};
 
 /// Half a millisecond a round: less than a time slice.
 const OPERATIONS: usize = 50_000;
@@ -17,9 +20,11 @@ const OPERATIONS: usize = 50_000;
 /// As many permits as the contract speaks of.
 const MILLION: usize = 1_000_000;
 
-pub(crate) fn run() -> Vec<Table> {
-    vec![permits_of_one_thread(), permits_of_two_threads(), a_million_permits(), blame(), tokens()]
-}
+pub(crate) const PARTS: [Part; 3] = [
+    Part::new("permits", || vec![permits_of_one_thread(), permits_of_two_threads()]),
+    Part::new("drain", || vec![a_million_permits()]),
+    Part::new("blame", || vec![blame(), tokens()]),
+];
 
 fn accounted_gate() -> Gate {
     Gate::with(Terms { ledger: Some(Ledger::new()), ..Terms::default() })
@@ -50,13 +55,13 @@ fn permits_of_one_thread() -> Table {
     let tracker = TaskTracker::new();
     let (gate, accounted) = (Gate::new(), accounted_gate());
     contest(
-        "take and return, 1 thread",
+        "take and return a permit, 1 thread",
         OPERATIONS,
         Contestant::new("TaskTracker token", |n| time(n, || take_token(&tracker))),
         [
             Contestant::new("borrowed permit", |n| time(n, || take_borrowed(&gate))).target(0.6),
             Contestant::new("owned permit", |n| time(n, || take_owned(&gate))).target(1.0),
-            Contestant::new("owned permit with a ledger", |n| time(n, || take_accounted(&accounted))),
+            Contestant::new("owned permit with a ledger", |n| time(n, || take_accounted(&accounted))).ours(),
         ],
     )
 }
@@ -65,13 +70,14 @@ fn permits_of_two_threads() -> Table {
     let tracker = TaskTracker::new();
     let (gate, accounted) = (Gate::new(), accounted_gate());
     contest(
-        "take and return, 2 threads",
+        "take and return a permit, 2 threads",
         OPERATIONS,
         Contestant::new("TaskTracker token", |n| time_two(n, || take_token(&tracker))),
         [
             Contestant::new("borrowed permit", |n| time_two(n, || take_borrowed(&gate))).target(0.6),
             Contestant::new("owned permit", |n| time_two(n, || take_owned(&gate))).target(1.0),
-            Contestant::new("owned permit with a ledger", |n| time_two(n, || take_accounted(&accounted))),
+            Contestant::new("owned permit with a ledger", |n| time_two(n, || take_accounted(&accounted)))
+                .ours(),
         ],
     )
 }
@@ -79,15 +85,16 @@ fn permits_of_two_threads() -> Table {
 /// Returning a million permits that are out, alone, against closing before it and waiting for idle after it.
 fn a_million_permits() -> Table {
     contest(
-        "return a million permits, for each",
+        "return a million permits, each",
         MILLION,
         Contestant::new("returns alone", |n| {
             let gate = Gate::new();
             let mut permits: Vec<_> = (0..n).map(|_| gate.enter_owned()).collect();
             time(1, || permits.clear())
-        }),
+        })
+        .ours(),
         [
-            Contestant::new("close, returns, wait for idle", |n| {
+            Contestant::new("with a wait for idle", |n| {
                 let gate = Gate::new();
                 let mut permits: Vec<_> = (0..n).map(|_| gate.enter_owned()).collect();
                 time(1, || {
@@ -123,22 +130,26 @@ fn blame() -> Table {
     contest(
         "blame and books",
         OPERATIONS,
-        Contestant::new("owned permit with a ledger", |n| time(n, || take_accounted(&gate))),
+        Contestant::new("owned permit with a ledger", |n| time(n, || take_accounted(&gate))).ours(),
         [
             Contestant::new("seat: take and leave", |n| {
                 time(n, || {
                     let seat = roster.take(&Origin::here(), Activity::Running, black_box(since));
                     roster.leave(black_box(seat));
                 })
-            }),
+            })
+            .ours(),
             Contestant::new("seat: show what runs now", |n| {
                 time(n, || roster.show_site(&mut seat, site.site(), Activity::Running, black_box(since)))
-            }),
+            })
+            .ours(),
             Contestant::new("intake: permit, ledger and seat", |n| {
                 time(n, || black_box(intake.admit()).expect("open").settle(Outcome::Completed))
-            }),
-            Contestant::new("ledger: count, any thread", |n| time(n, || ledger.count(Entry::Refused))),
-            Contestant::new("book: count, its owner", |n| time(n, || book.count(black_box(Entry::Accepted)))),
+            })
+            .ours(),
+            Contestant::new("ledger: count, any thread", |n| time(n, || ledger.count(Entry::Refused))).ours(),
+            Contestant::new("book: count, its owner", |n| time(n, || book.count(black_box(Entry::Accepted))))
+                .ours(),
         ],
     )
 }
@@ -158,6 +169,7 @@ fn tokens() -> Table {
             time(n, || {
                 black_box(token.is_triggered());
             })
-        })],
+        })
+        .ours()],
     )
 }

@@ -1,22 +1,32 @@
-//! Every figure of the README, against peers, in one run. Run by `cargo xtask bench AREA`.
+//! Every figure of `FIGURES.md`, against peers, in one run. Run by `cargo xtask bench`.
 
+mod areas;
 mod contest;
+mod counts;
 mod dag;
 mod engine;
 mod lifecycle;
 mod r#loop;
 mod mailbox;
+mod memory;
 mod offload;
 mod peers;
 mod shutdown;
+mod table;
 mod timeout;
 
-use std::{env, fs, process::ExitCode};
+use std::{env, process::ExitCode};
 
-use contest::Table;
+const USAGE: &str = "\
+ebbtide-bench AREA/PART       measures it, and prints a line for each row: see FIELDS in table.rs
+ebbtide-bench parts           what there is to measure, and what each needs
+ebbtide-bench count PATH N    runs so many operations of a path, for their instructions to be counted
+ebbtide-bench paths           the paths, and how many operations to count";
 
-fn exit(outcome: Result<(), String>) -> ExitCode {
-    match outcome {
+fn main() -> ExitCode {
+    let args: Vec<String> = env::args().skip(1).collect();
+    let args: Vec<&str> = args.iter().map(String::as_str).collect();
+    match run(&args) {
         Ok(()) => ExitCode::SUCCESS,
         Err(why) => {
             eprintln!("{why}");
@@ -25,50 +35,23 @@ fn exit(outcome: Result<(), String>) -> ExitCode {
     }
 }
 
-fn main() -> ExitCode {
-    let args: Vec<String> = env::args().skip(1).collect();
-    let args: Vec<&str> = args.iter().map(String::as_str).collect();
-    let (area, file) = match args.as_slice() {
-        // Parts that are measured in a process of their own.
-        ["serve", server, requests] => return exit(r#loop::serve(server, requests)),
-        ["memory", runtime, kind] => return exit(r#loop::measure_in_this_process(runtime, kind)),
-        ["serve-bare"] => return exit(engine::serve_bare()),
-        [area] => (*area, None),
-        [area, "--write", file] => (*area, Some(*file)),
-        _ => {
-            eprintln!("usage: ebbtide-bench AREA [--write FILE]");
-            return ExitCode::FAILURE;
+fn run(args: &[&str]) -> Result<(), String> {
+    match args {
+        ["parts"] => print!("{}", areas::list()),
+        ["paths"] => print!("{}", counts::list()),
+        ["count", path, operations] => counts::run_path(path, operations)?,
+        // What is measured in a process of its own.
+        ["serve", server, requests] => r#loop::serve(server, requests)?,
+        ["memory", who, what] => memory::measure_in_this_process(who, what)?,
+        ["serve-bare"] => engine::serve_bare()?,
+        [name] => {
+            let part = areas::find(name).ok_or_else(|| format!("there is no {name:?}\n{USAGE}"))?;
+            println!("{}", table::FIELDS);
+            for table in (part.run)() {
+                print!("{table}");
+            }
         }
-    };
-    let tables: Option<Vec<Table>> = match area {
-        "dag" => dag::run(None),
-        "engine" => engine::run(None),
-        "lifecycle" => Some(lifecycle::run()),
-        "loop" => r#loop::run(None),
-        "mailbox" => mailbox::run(None),
-        "offload" => Some(offload::run()),
-        "shutdown" => Some(shutdown::run()),
-        "timeout" => Some(timeout::run()),
-        _ => match area.split_once('/') {
-            Some(("dag", part)) => dag::run(Some(part)),
-            Some(("engine", part)) => engine::run(Some(part)),
-            Some(("loop", part)) => r#loop::run(Some(part)),
-            Some(("mailbox", part)) => mailbox::run(Some(part)),
-            _ => None,
-        },
-    };
-    let Some(tables) = tables else {
-        eprintln!("there is no area {area:?}");
-        return ExitCode::FAILURE;
-    };
-    let markdown: Vec<String> = tables.iter().map(Table::to_string).collect();
-    let markdown = markdown.join("\n");
-    println!("\n{markdown}");
-    if let Some(file) = file
-        && let Err(error) = fs::write(file, markdown)
-    {
-        eprintln!("{file}: {error}");
-        return ExitCode::FAILURE;
+        _ => return Err(USAGE.to_owned()),
     }
-    ExitCode::SUCCESS
+    Ok(())
 }

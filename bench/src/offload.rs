@@ -9,6 +9,7 @@ use ebbtide_reactor::Runtime;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 use crate::{
+    areas::Part,
     contest::{Contestant, Table, each, measure},
     peers::Tokio,
 };
@@ -29,18 +30,22 @@ const ROUNDS: usize = 25;
 const LATENCY_ROUNDS: usize = 9;
 const LATENCY_JOBS: usize = 1_000;
 
-pub(crate) fn run() -> Vec<Table> {
-    let mut tables = Vec::from(one_at_a_time("one at a time, p50", "one at a time, p99"));
-    {
+pub(crate) const PARTS: [Part; 4] = [
+    Part::new("one", || {
+        one_at_a_time("a job there and back, one at a time, p50", "a job there and back, one at a time, p99")
+            .into()
+    }),
+    Part::new("one-cpu", || {
         let _one = OneCpu::new();
-        tables.extend(one_at_a_time(
-            "one at a time, all on one CPU, p50",
-            "one at a time, all on one CPU, p99",
-        ));
-    }
-    tables.extend([in_flight(), batches()]);
-    tables
-}
+        one_at_a_time(
+            "a job there and back, all on one CPU, p50",
+            "a job there and back, all on one CPU, p99",
+        )
+        .into()
+    }),
+    Part::new("many", || vec![in_flight()]),
+    Part::new("batches", || vec![batches()]),
+];
 
 /// The job: as little as can be.
 fn job(n: usize) -> usize {
@@ -196,7 +201,7 @@ fn in_flight() -> Table {
     }
 
     measure(
-        "1,000 in flight, for each job",
+        "a job there and back, 1,000 in flight, each",
         "ns",
         ROUNDS,
         Contestant::value("rayon + oneshot on tokio", || {
@@ -220,7 +225,7 @@ fn batches() -> Table {
     let (tokio, blocking, mut ours) = (Tokio::new(), tokio_with_blocking_threads(), Runtime::new());
     let (rayon, pool) = (Rayon::new(), pool());
     measure(
-        "1,000 brought at once, for each job",
+        "a job there and back, 1,000 brought at once, each",
         "ns",
         ROUNDS * 5,
         Contestant::value("rayon + oneshot on tokio", || {

@@ -14,7 +14,10 @@ use ebbtide_reactor::EventLoop;
 use ebbtide_shutdown::{Coordinator, Priority};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use crate::contest::{Contestant, Table, contest, measure, time};
+use crate::{
+    areas::Part,
+    contest::{Contestant, Table, contest, measure, time},
+};
 
 /// How many tasks are parked when the word comes.
 const TASKS: usize = 10_000;
@@ -22,9 +25,12 @@ const TASKS: usize = 10_000;
 /// How long the job in flight takes.
 const JOB: Duration = Duration::from_millis(20);
 
-pub(crate) fn run() -> Vec<Table> {
-    vec![parked_tasks(), a_job_in_flight(), a_request(), wake_ups()]
-}
+pub(crate) const PARTS: [Part; 4] = [
+    Part::new("tasks", || vec![parked_tasks()]),
+    Part::new("job", || vec![a_job_in_flight()]),
+    Part::new("request", || vec![a_request()]),
+    Part::new("idle", || vec![wake_ups()]),
+];
 
 fn coordinator() -> Coordinator {
     Coordinator::builder().observer(|_| ()).start().expect("threads")
@@ -186,7 +192,8 @@ fn a_request() -> Table {
         2_000,
         Contestant::new("a gate with a ledger", |n| {
             time(n, || gate.enter_owned().expect("it is open").settle(Outcome::Completed))
-        }),
+        })
+        .ours(),
         [
             Contestant::new("the coordinator's gate", |n| {
                 let gate = coordinator.intake().gate();
@@ -195,7 +202,8 @@ fn a_request() -> Table {
             .target(1.05),
             Contestant::new("the same, with a name", |n| {
                 time(n, || coordinator.intake().admit().expect("it is open").settle(Outcome::Completed))
-            }),
+            })
+            .ours(),
         ],
     )
 }

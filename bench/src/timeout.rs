@@ -13,6 +13,7 @@ use ebbtide_timeout::{LocalRunners, timeout};
 use futures_lite::FutureExt;
 
 use crate::{
+    areas::Part,
     contest::{Contestant, Table, contest, measure, time},
     peers::Tokio,
 };
@@ -20,9 +21,10 @@ use crate::{
 /// A far time: these timeouts never come.
 const FAR: Duration = Duration::from_secs(3600);
 
-pub(crate) fn run() -> Vec<Table> {
-    vec![around_ready_futures(), armed_and_cancelled()]
-}
+pub(crate) const PARTS: [Part; 2] = [
+    Part::new("ready", || vec![around_ready_futures()]),
+    Part::new("waiting", || vec![armed_and_cancelled()]),
+];
 
 /// The context of a task on the loop that runs here.
 async fn inside(act: impl FnOnce(&mut Context<'_>) -> Duration) -> Duration {
@@ -43,7 +45,7 @@ fn around_ready_futures() -> Table {
     let (tokio, mut ours, mut detaching) = (Tokio::new(), Runtime::new(), Runtime::new());
     let nanos = |time: Duration| time.as_nanos() as f64 / TIMES as f64;
     measure(
-        "around a future that is ready",
+        "a timeout around a future that is ready",
         "ns",
         101,
         Contestant::value("the bar", || 10.0),
@@ -81,7 +83,7 @@ fn around_ready_futures() -> Table {
 fn armed_and_cancelled() -> Table {
     let (tokio, mut ours, mut detaching) = (Tokio::new(), Runtime::new(), Runtime::new());
     contest(
-        "around a future that has to wait, and comes in time",
+        "a timeout around a future that waits, and comes in time",
         5_000,
         Contestant::new("tokio", |n| {
             tokio.block_on(inside(|cx| {

@@ -20,7 +20,10 @@ const HELP: &str = "\
 cargo xtask COMMAND
 
   ci [STEP...]     all that CI does, or the steps named; `ci list` names them
-  bench AREA       the figures of one area, against its peers; --write puts them into the README
+  bench [AREA...]  figures against peers, of all areas or of some (`loop`, `loop/timers`), and a summary of the targets;
+                   --check fails if one is lost, --write renews the documents, --json PATH says where to leave them
+  bench counts     instructions of hot paths; --check fails if one has grown, --write renews them
+  bench documents  makes FIGURES.md, the README's summary and the chart anew of bench/figures
   soak AREA        work without end, counted twice: loop (--seconds N, 60), timeout and dag (RUNS=N, 20),
                    signals (--rounds N, 200), mailbox (--rounds N, 50; --seed N)
   page             the page of a run, opened in a browser; screenshots are left in target/page

@@ -9,24 +9,17 @@ mod pool;
 mod shapes;
 mod tables;
 
-use crate::contest::Table;
+pub(crate) use self::{
+    ours::{Nodes, Ours},
+    shapes::Shape,
+};
+use crate::areas::Part;
 
-/// What a part is called, and what it does.
-type Part = (&'static str, fn() -> Vec<Table>);
-
-/// The parts, each of which can be run alone.
-const PARTS: [Part; 6] = [
-    ("async", tables::ready),
-    ("inline", tables::inline),
-    ("timeouts", tables::timeouts),
-    ("cpu", tables::cpu),
-    ("plan", tables::plan),
-    ("trace", tables::trace),
+pub(crate) const PARTS: [Part; 6] = [
+    Part::new("async", tables::ready),
+    Part::new("inline", tables::inline),
+    Part::new("timeouts", tables::timeouts),
+    Part::new("cpu", tables::cpu),
+    Part::new("plan", tables::plan),
+    Part::new("trace", tables::trace),
 ];
-
-/// All parts, or the one that is wanted. None if there is no such part.
-pub(crate) fn run(wanted: Option<&str>) -> Option<Vec<Table>> {
-    let parts: Vec<_> =
-        PARTS.iter().filter(|(name, _)| wanted.is_none_or(|wanted| wanted == *name)).collect();
-    (!parts.is_empty()).then(|| parts.into_iter().flat_map(|(_, run)| run()).collect())
-}

@@ -9,7 +9,7 @@ use super::shapes::{Shape, give, total};
 
 /// What the nodes of a graph are.
 #[derive(Clone, Copy)]
-pub(super) enum Nodes {
+pub(crate) enum Nodes {
     Inline,
     /// Async, and ready when they are first polled.
     Ready,
@@ -21,17 +21,17 @@ pub(super) enum Nodes {
 type Outputs = Vec<Handle<u64>>;
 
 /// An engine, and the loop that its runs are awaited on.
-pub(super) struct Ours {
+pub(crate) struct Ours {
     runtime: Runtime,
     engine: Engine<(), Outputs, ebbtide_reactor::Handle>,
     total: u64,
 }
 
 /// A run of ours, before it begins.
-pub(super) type Run = ebbtide_dag::Run<(), Outputs, ebbtide_reactor::Handle>;
+pub(crate) type Run = ebbtide_dag::Run<(), Outputs, ebbtide_reactor::Handle>;
 
 impl Ours {
-    pub(super) fn new(shape: &Shape, nodes: Nodes) -> Self {
+    pub(crate) fn new(shape: &Shape, nodes: Nodes) -> Self {
         Self::with(shape, nodes, |env| env)
     }
 
@@ -52,7 +52,7 @@ impl Ours {
     }
 
     /// So many runs, one after the other, on such terms.
-    pub(super) fn run(&mut self, runs: usize, on_terms: impl Fn(Run) -> Run) {
+    pub(crate) fn run(&mut self, runs: usize, on_terms: impl Fn(Run) -> Run) {
         let Self { runtime, engine, total: expected } = self;
         runtime.block_on(async {
             for _ in 0..runs {

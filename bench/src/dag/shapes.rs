@@ -1,7 +1,7 @@
 //! The graphs: a chain, a fan, and layers.
 
 /// Which nodes there are, and who depends on whom. Each node comes after its inputs.
-pub(super) struct Shape {
+pub(crate) struct Shape {
     pub(super) inputs: Rows,
     pub(super) successors: Rows,
     pub(super) roots: Vec<u32>,
@@ -12,7 +12,7 @@ pub(super) struct Shape {
 }
 
 /// Lists of nodes, one for each node, one after the other.
-pub(super) struct Rows {
+pub(crate) struct Rows {
     starts: Vec<u32>,
     nodes: Vec<u32>,
 }
@@ -45,12 +45,12 @@ pub(super) fn total(outputs: impl IntoIterator<Item = u64>) -> u64 {
 
 impl Shape {
     /// A thousand nodes, each of which depends on the one before.
-    pub(super) fn chain() -> Self {
+    pub(crate) fn chain() -> Self {
         Self::of((0..1_000_u32).map(|node| node.checked_sub(1).into_iter().collect()).collect())
     }
 
     /// One node, a thousand that depend on it, and one that depends on them all.
-    pub(super) fn fan() -> Self {
+    pub(crate) fn fan() -> Self {
         let mut inputs = vec![vec![]];
         inputs.extend((0..1_000).map(|_| vec![0]));
         inputs.push((1..=1_000).collect());
@@ -58,7 +58,7 @@ impl Shape {
     }
 
     /// A hundred layers of a hundred nodes, each of which depends on three of the layer before.
-    pub(super) fn layered() -> Self {
+    pub(crate) fn layered() -> Self {
         const WIDTH: u32 = 100;
         let inputs = |node: u32| match (node / WIDTH).checked_sub(1) {
             None => vec![],
@@ -88,7 +88,7 @@ impl Shape {
         shape
     }
 
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.inputs.starts.len() - 1
     }
 

@@ -153,9 +153,9 @@ pub(super) fn timeouts() -> Vec<Table> {
         )
     };
     vec![
-        table("nodes that wait once, under a timeout, chain of 1,000, a node", Shape::chain()),
-        table("nodes that wait once, under a timeout, fan 1 → 1,000 → 1, a node", Shape::fan()),
-        table("nodes that wait once, under a timeout, 100 layers of 100, a node", Shape::layered()),
+        table("waiting nodes under a timeout, chain of 1,000, a node", Shape::chain()),
+        table("waiting nodes under a timeout, fan 1 → 1,000 → 1, a node", Shape::fan()),
+        table("waiting nodes under a timeout, 100 layers of 100, a node", Shape::layered()),
     ]
 }
 

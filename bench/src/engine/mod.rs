@@ -12,17 +12,21 @@ mod redis;
 mod serve;
 
 pub(crate) use self::http::serve as serve_bare;
-use crate::contest::Table;
+use self::{
+    crowd::{Contender, Crowd},
+    ours::Ours,
+};
+use crate::areas::{Need, Part};
 
-/// What a part is called, and what it does.
-type Part = (&'static str, fn() -> Vec<Table>);
+pub(crate) const PARTS: [Part; 3] = [
+    Part::new("feed", feed::run),
+    Part::new("redis", redis::run).needs(&[Need::Redis]),
+    Part::new("serve", serve::run).needs(&[Need::Program]),
+];
 
-/// The parts, each of which can be run alone.
-const PARTS: [Part; 3] = [("feed", feed::run), ("redis", redis::run), ("serve", serve::run)];
-
-/// All parts, or the one that is wanted. None if there is no such part.
-pub(crate) fn run(wanted: Option<&str>) -> Option<Vec<Table>> {
-    let parts: Vec<_> =
-        PARTS.iter().filter(|(name, _)| wanted.is_none_or(|wanted| wanted == *name)).collect();
-    (!parts.is_empty()).then(|| parts.into_iter().flat_map(|(_, run)| run()).collect())
+/// Answers so many requests of the embedded data set, one at a time.
+pub(crate) fn answer_one_by_one(requests: usize) {
+    let (crowd, mut ours) = (Crowd::new(), Ours::embedded());
+    crowd.begin(requests);
+    ours.round(&crowd, 1);
 }

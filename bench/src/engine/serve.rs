@@ -35,13 +35,11 @@ const REQUEST: &str = concat!(
 pub(super) fn run() -> Vec<Table> {
     let this = env::current_exe().expect("this program");
     let program = this.with_file_name("ebbtide");
-    if !program.exists() {
-        eprintln!(
-            "serve: there is no {}: run `cargo build --release --package ebbtide-cli` before",
-            program.display()
-        );
-        return Vec::new();
-    }
+    assert!(
+        program.exists(),
+        "there is no {}: run `cargo build --release --package ebbtide-cli` before",
+        program.display()
+    );
     let plan = Path::new(env!("CARGO_MANIFEST_DIR")).join("../plans/hello.json");
     let bare = Served::start(Command::new(this).arg("serve-bare"));
     let ours = Served::start(Command::new(program).arg("serve").arg(plan).args(["--listen", "127.0.0.1:0"]));

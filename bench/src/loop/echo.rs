@@ -25,10 +25,6 @@ use crate::{
     peers::{Tokio, monoio},
 };
 
-pub(super) fn run() -> Vec<Table> {
-    [requests()].into_iter().chain(instructions()).collect()
-}
-
 const CONNECTIONS: usize = 50;
 const REQUEST: [u8; 64] = [b'~'; 64];
 
@@ -178,7 +174,7 @@ impl Client {
 }
 
 /// The time for a request.
-fn requests() -> Table {
+pub(super) fn requests() -> Table {
     let clients = SERVERS.map(|name| {
         let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
         let address = listener.local_addr().expect("bound");
@@ -196,40 +192,37 @@ fn requests() -> Table {
     contest("TCP echo, 50 connections of 64 bytes, a request", 2_000, peer, others)
 }
 
-/// The instructions that a server spends on a request outside of the system, if there is a valgrind to count them.
-fn instructions() -> Option<Table> {
+/// The instructions that a server spends on a request outside of the system.
+pub(super) fn instructions() -> Table {
     let counted = |name, requests: u64| {
+        let this = env::current_exe().expect("this program");
         let mut server = Command::new("valgrind")
             .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
-            .arg(env::current_exe().ok()?)
+            .arg(this)
             .args(["serve", name, &requests.to_string()])
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
-            .ok()?;
+            .expect("there is a valgrind");
         let mut address = String::new();
-        BufReader::new(server.stdout.as_mut()?).read_line(&mut address).ok()?;
+        let said = BufReader::new(server.stdout.as_mut().expect("it is piped")).read_line(&mut address);
+        said.expect("it says where");
+        let client = Client::connect(address.trim().parse().expect("an address")).expect("served");
         // The last answer may be cut off by the end of the server.
-        let _ = Client::connect(address.trim().parse().ok()?).ok()?.request(requests as usize);
-        let report = server.wait_with_output().ok()?;
+        let _ = client.request(requests as usize);
+        let report = server.wait_with_output().expect("it ends");
         let report = String::from_utf8_lossy(&report.stderr).into_owned();
-        let count = report.split("Collected :").nth(1)?.split_whitespace().next()?;
-        count.parse::<f64>().ok()
+        let count = report.split("Collected :").nth(1).and_then(|rest| rest.split_whitespace().next());
+        count.and_then(|count| count.parse::<f64>().ok()).expect("valgrind says how many")
     };
     eprintln!("TCP echo, instructions …");
     let (few, many) = (2_000, 12_000);
-    let count = |name| Some(vec![(counted(name, many)? - counted(name, few)?) / (many - few) as f64]);
-    let Some(rounds) = SERVERS.iter().map(|name| count(name)).collect::<Option<Vec<_>>>() else {
-        eprintln!("no instructions were counted: install valgrind for that (apt-get install valgrind)");
-        return None;
-    };
-    let rounds = rounds.try_into().ok()?;
-    let targets = [None, Some(0.8), None, None];
-    Some(Table::of(
-        "the same, instructions outside of the system for a request",
-        "count",
+    let count = |name| vec![(counted(name, many) - counted(name, few)) / (many - few) as f64];
+    Table::of(
+        "TCP echo, instructions outside of the system for a request",
+        "instructions",
         SERVERS,
-        rounds,
-        targets,
-    ))
+        SERVERS.map(count),
+        [None, Some(0.8), None, None],
+    )
 }

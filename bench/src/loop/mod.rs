@@ -2,32 +2,21 @@
 
 mod echo;
 mod floor;
-mod memory;
 mod posts;
 mod reply;
 mod tasks;
 mod timers;
 
-use crate::contest::Table;
+use crate::areas::{Need, Part};
 
-pub(crate) use self::{echo::serve, memory::measure_in_this_process};
+pub(crate) use self::{echo::serve, tasks::yield_once};
 
-/// What a part is called, and what it does.
-type Part = (&'static str, fn() -> Vec<Table>);
-
-/// The parts, each of which can be run alone.
-const PARTS: [Part; 6] = [
-    ("tasks", tasks::run),
-    ("timers", timers::run),
-    ("posts", posts::run),
-    ("reply", || reply::replies().into()),
-    ("echo", echo::run),
-    ("memory", || memory::tables().into()),
+pub(crate) const PARTS: [Part; 7] = [
+    Part::new("tasks", tasks::run),
+    Part::new("timers", timers::run),
+    Part::new("sleepers", || timers::sleepers().into()),
+    Part::new("posts", posts::run),
+    Part::new("reply", || reply::replies().into()),
+    Part::new("echo", || vec![echo::requests()]),
+    Part::new("instructions", || vec![echo::instructions()]).needs(&[Need::Valgrind]),
 ];
-
-/// All parts, or the one that is wanted. None if there is no such part.
-pub(crate) fn run(wanted: Option<&str>) -> Option<Vec<Table>> {
-    let parts: Vec<_> =
-        PARTS.iter().filter(|(name, _)| wanted.is_none_or(|wanted| wanted == *name)).collect();
-    (!parts.is_empty()).then(|| parts.into_iter().flat_map(|(_, run)| run()).collect())
-}

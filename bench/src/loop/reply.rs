@@ -85,7 +85,13 @@ pub(super) fn replies() -> [Table; 2] {
             medians,
             [None, Some(1.0), None, None],
         ),
-        Table::of("the same, p99", "µs", names, tails, [None, Some(1.1), None, None]),
+        Table::of(
+            "post to a sleeping loop and reply, one CPU, p99",
+            "µs",
+            names,
+            tails,
+            [None, Some(1.1), None, None],
+        ),
     ]
 }
 

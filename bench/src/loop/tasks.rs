@@ -25,7 +25,7 @@ pub(super) fn run() -> Vec<Table> {
 const TASKS: usize = 1_000;
 
 /// Wakes itself once: the same for all contestants.
-pub(super) async fn yield_once() {
+pub(crate) async fn yield_once() {
     let mut yielded = false;
     poll_fn(|cx| {
         if yielded {

@@ -24,14 +24,12 @@ use crate::{
 };
 
 pub(super) fn run() -> Vec<Table> {
-    let mut tables = vec![
+    vec![
         timers_cancelled("a timer armed and cancelled", 0),
-        timers_cancelled("the same, 10,000 others pending", PENDING),
+        timers_cancelled("a timer armed and cancelled, 10,000 others pending", PENDING),
         timers_cancelled_later(),
         lateness(),
-    ];
-    tables.extend(sleepers());
-    tables
+    ]
 }
 
 /// A far time: the timers of these rows are cancelled, not fired.
@@ -117,7 +115,7 @@ fn timers_cancelled_later() -> Table {
 
     let (tokio, mut ours) = (Tokio::new(), Runtime::new());
     contest(
-        "the same, 100 at a time, with a turn of the loop between",
+        "100 timers armed, a turn of the loop, cancelled, each",
         5_000,
         Contestant::new("tokio", |n| {
             time(1, || tokio.block_on(arm_and_cancel_later(n / TOGETHER, tokio::time::sleep)))
@@ -165,7 +163,7 @@ fn lateness() -> Table {
 
 /// A hundred thousand tasks that sleep for different times of up to a second: what they cost, and how late they
 /// are.
-fn sleepers() -> [Table; 2] {
+pub(super) fn sleepers() -> [Table; 2] {
     const SLEEPERS: usize = 100_000;
 
     /// What a run cost, and how late its sleepers were.
@@ -200,6 +198,7 @@ fn sleepers() -> [Table; 2] {
         late.borrow_mut().push(SystemClock.now().checked_duration_since(at).expect("a sleep ended early"));
     }
 
+    eprintln!("sleepers …");
     let (tokio, mut ours) = (Tokio::new(), Runtime::new());
     let on_tokio = || {
         run(|late| {
@@ -252,10 +251,10 @@ fn sleepers() -> [Table; 2] {
             cpu[nth].push(run.cpu);
         }
     }
-    let names = ["tokio", "ebbtide", "smol + async-io", "2,500 wake-ups of a thread and nothing else"];
+    let names = ["tokio", "ebbtide", "smol + async-io", "floor: 2,500 wake-ups of a thread"];
     let (title, target) = ("100,000 sleepers over a second, CPU for each", [None, Some(0.7), None, None]);
     [
         Table::of(title, "ns", names, cpu, target),
-        Table::of("the same, how late", "µs", names, late, [None; 4]),
+        Table::of("100,000 sleepers over a second, how late", "µs", names, late, [None; 4]),
     ]
 }

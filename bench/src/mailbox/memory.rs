@@ -36,6 +36,11 @@ pub(crate) fn run() -> Vec<Table> {
     vec![on_one_thread(), on_two_threads(), against_the_bar(), invisible()]
 }
 
+/// Sends, receives and acknowledges so many messages, one by one.
+pub(crate) fn handle_one_by_one(messages: usize) {
+    through_mailbox(&mailbox(), messages, 1);
+}
+
 fn mailbox() -> InMemory {
     Office::new(ThreadTimer::start().expect("a thread for the timer")).mailbox("bench")
 }
@@ -95,7 +100,7 @@ async fn handle(mailbox: &InMemory, batch: usize) -> usize {
 fn on_one_thread() -> Table {
     let (one, ten) = (mailbox(), mailbox());
     contest(
-        "send, receive and acknowledge 100 bytes, 1 thread",
+        "send, receive, acknowledge 100 bytes, 1 thread",
         MESSAGES,
         Contestant::new("async-channel: send and receive", |n| through_channel(n, 1)),
         [
@@ -161,7 +166,7 @@ fn mailbox_between_threads(mailbox: &InMemory, messages: usize) -> Duration {
 fn on_two_threads() -> Table {
     let ours = mailbox();
     contest(
-        "the same, a producer and a worker on 2 threads",
+        "send, receive, acknowledge 100 bytes, 2 threads",
         HANDED,
         Contestant::new("async-channel: send and receive", channel_between_threads),
         [Contestant::new("ebbtide", |n| mailbox_between_threads(&ours, n)).target(4.0)],
@@ -172,7 +177,7 @@ fn against_the_bar() -> Table {
     let (one, ten, two) = (mailbox(), mailbox(), mailbox());
     let nanos = |time: Duration, messages| time.as_nanos() as f64 / messages as f64;
     measure(
-        "the same against 2 million a second",
+        "2 million messages of 100 bytes a second",
         "ns",
         101,
         Contestant::value("the bar", || BAR),
@@ -220,7 +225,7 @@ fn invisible() -> Table {
         Contestant::value("the bar: a thousandth of a core", || IDLE),
         [
             Contestant::value("a million invisible messages", || waiting(&full)).target(1.0),
-            Contestant::value("an empty mailbox", || waiting(&empty)),
+            Contestant::value("an empty mailbox", || waiting(&empty)).ours(),
         ],
     )
 }

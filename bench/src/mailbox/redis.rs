@@ -68,7 +68,7 @@ pub(crate) fn run() -> Vec<Table> {
         handled,
         Table::of("commands of the worker for 1,000 messages", "commands", names, calls(|c| c.sent), none),
         Table::of(
-            "the same, with those that the server does within scripts",
+            "commands for 1,000 messages, with those that the server does within scripts",
             "commands",
             names,
             calls(|c| c.done),

@@ -1,33 +1,30 @@
-//! The figures and versions of the README are those of the benchmark and of the manifest.
+//! The figures and versions of the documents are those of the benchmark and of the manifest.
 
-/// Where the figures of an area are kept, from the root.
-pub(crate) fn file(area: &str) -> String {
-    format!("bench/figures/{area}.md")
-}
+use crate::bench::documents;
 
-const BEGIN: &str = "<!-- figures: ";
-const END: &str = "<!-- end of figures -->";
-
-/// The README with `figures` in the area's block.
-pub(crate) fn put(readme: &str, area: &str, figures: &str) -> Result<String, String> {
-    let begin = format!("{BEGIN}{area} -->\n");
-    let (before, rest) =
-        readme.split_once(&begin).ok_or_else(|| format!("the README has no line {}", begin.trim()))?;
-    let (_, after) = rest.split_once(END).ok_or_else(|| format!("the README has no line {END}"))?;
-    Ok(format!("{before}{begin}{}\n{END}{after}", figures.trim_end()))
-}
-
-/// Each block of figures says what the benchmark's file says.
-pub(super) fn check_blocks(readme: &str, read: impl Fn(&str) -> Result<String, String>) -> Vec<String> {
-    let areas = readme.lines().filter_map(|line| line.strip_prefix(BEGIN)?.strip_suffix(" -->"));
-    let check = |area: &str| {
-        if put(readme, area, &read(area)?)? == readme {
-            Ok(())
-        } else {
-            Err(format!("the README's figures of {area} are not those of {}", file(area)))
-        }
+/// The tables of `FIGURES.md`, the summary of the README and the chart are made of the files in `bench/figures`, and of
+/// all of them. `read` gives a file by its path from the root, and `files` are those that there are.
+pub(super) fn check_documents(
+    files: &[String],
+    read: impl Fn(&str) -> Result<String, String>,
+) -> Vec<String> {
+    let made = match documents::made(&read) {
+        Ok(made) => made,
+        Err(why) => return vec![why],
     };
-    areas.filter_map(|area| check(area).err()).collect()
+    let mut complaints = Vec::new();
+    for (path, text) in &made {
+        if read(path).as_deref() != Ok(text) {
+            complaints.push(format!(
+                "{path} is not what is made of bench/figures: `cargo xtask bench documents` makes it anew"
+            ));
+        }
+    }
+    let shown: Vec<_> = documents::blocks(&made[0].1).map(documents::file).collect();
+    let figures = files.iter().filter(|file| file.starts_with("bench/figures/") && file.ends_with(".tsv"));
+    let hidden = figures.filter(|file| !shown.contains(file));
+    complaints.extend(hidden.map(|file| format!("FIGURES.md does not show {file}")));
+    complaints
 }
 
 /// A dependency on one of ours that the README shows asks for the version in the manifest, and so does the Rust
@@ -57,16 +54,28 @@ mod tests {
     use super::*;
 
     const README: &str =
-        "Rust 1.95\nebbtide-lifecycle = \"0.1\"\n<!-- figures: a -->\n1 ns\n<!-- end of figures -->\n";
+        "Rust 1.95\nebbtide-lifecycle = \"0.1\"\n<!-- figures: summary -->\n<!-- end of figures -->\n";
     const MANIFEST: &str = "version = \"0.1.0\"\nrust-version = \"1.95\"\n";
 
     #[test]
-    fn figures_that_agree_pass_and_others_do_not() {
-        assert!(check_blocks(README, |_| Ok("1 ns\n".into())).is_empty());
-        assert_eq!(check_blocks(README, |_| Ok("2 ns\n".into())).len(), 1);
-        assert_eq!(check_blocks(README, |_| Err("no such file".into())).len(), 1);
-        assert_eq!(put(README, "a", "2 ns").unwrap(), README.replace("1 ns", "2 ns"));
-        assert!(put(README, "b", "").is_err());
+    fn documents_that_agree_pass_and_others_do_not() {
+        let figures = "spawn\tns\tebbtide\tours\t1\t1\t1\t1\t1\t1\t1\t1.0\t\t\t\n";
+        let empty = |path: &str| match path {
+            "FIGURES.md" => Ok("<!-- figures: a -->\n<!-- end of figures -->\n".to_owned()),
+            "README.md" => Ok(README.to_owned()),
+            "bench/figures/a.tsv" => Ok(figures.to_owned()),
+            _ => Err("no such file".to_owned()),
+        };
+        let made = documents::made(empty).unwrap();
+        let filled = |path: &str| match made.iter().find(|(made, _)| *made == path) {
+            Some((_, text)) => Ok(text.clone()),
+            None => empty(path),
+        };
+        let files = ["bench/figures/a.tsv".to_owned()];
+        assert_eq!(check_documents(&files, filled), [""; 0]);
+        assert_eq!(check_documents(&files, empty).len(), 3);
+        assert_eq!(check_documents(&["bench/figures/b.tsv".to_owned()], filled).len(), 1);
+        assert_eq!(check_documents(&files, |_| Err("no such file".to_owned())).len(), 1);
     }
 
     #[test]

@@ -4,7 +4,7 @@
 
 mod arrows;
 mod contracts;
-pub(crate) mod figures;
+mod figures;
 mod sources;
 
 use crate::shell::{crates, read, root, tracked_files};
@@ -30,7 +30,8 @@ pub(crate) fn run() -> Result<(), String> {
     }
     complaints.extend(contracts::check(&architecture, &manifests, &sources));
     complaints.extend(sources::check(&sources));
-    complaints.extend(figures::check_blocks(&readme, |area| read(root().join(figures::file(area)))));
+    let files: Vec<_> = sources.iter().map(|(path, _)| path.clone()).collect();
+    complaints.extend(figures::check_documents(&files, |path| read(root().join(path))));
     complaints.extend(figures::check_versions(&readme, &manifest));
 
     if complaints.is_empty() { Ok(()) } else { Err(format!("\n  {}", complaints.join("\n  "))) }
