@@ -26,7 +26,7 @@ pub(crate) const PARTS: [Part; 3] = [
 
 /// Answers so many requests of the embedded data set, one at a time.
 pub(crate) fn answer_one_by_one(requests: usize) {
-    let (crowd, mut ours) = (Crowd::new(), Ours::embedded());
+    let (crowd, mut ours) = (Crowd::new(), Ours::embedded(1));
     crowd.begin(requests);
     ours.round(&crowd, 1);
 }
