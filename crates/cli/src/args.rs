@@ -272,6 +272,9 @@ pub(crate) struct Serve {
     /// Answer for its health here, too, from a thread of its own
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) health: Option<SocketAddr>,
+    /// How many loops answer requests; by default one for each CPU
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub(crate) loops: Option<u16>,
     /// How many requests are answered at the same time; more are refused with 503
     #[arg(long, value_name = "N", default_value = "1024", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub(crate) max_in_flight: u32,

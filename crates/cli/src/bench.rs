@@ -7,17 +7,10 @@ use std::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicU64, Ordering},
     },
-    thread,
     time::Duration,
 };
 
-use ebbtide::{
-    App,
-    dag::RunError,
-    lifecycle::Token,
-    reactor::{EventLoop, Handle},
-    sleep, spawn,
-};
+use ebbtide::{App, dag::RunError, lifecycle::Token, reactor::Handle, sleep, spawn};
 use ebbtide_rank::{Endpoints, Request};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
@@ -29,6 +22,7 @@ use crate::{
     histogram::Histogram,
     inside,
     library::Library,
+    loops::loops,
     registry, request, sources,
     terminal::{Terminal, visible},
 };
@@ -96,12 +90,8 @@ struct Desk {
 
 /// The app's own loop and as many others as are wanted.
 fn desks(app: &App, engine: Engine, endpoints: &Endpoints, args: &args::Bench) -> Result<Vec<Desk>, Fault> {
-    let cpus = thread::available_parallelism().map_or(1, usize::from);
-    let loops = args.loops.map_or(cpus, usize::from).min(args.concurrency as usize);
     let mut engines = vec![(app.handle().clone(), engine)];
-    for nth in 2..=loops {
-        let events = app.start_loop(format!("loop {nth}"), EventLoop::builder());
-        let events = events.map_err(|error| Fault::new(code::UNAVAILABLE, error.to_string()))?;
+    for events in loops(app, args.loops, args.concurrency as usize)?.into_iter().skip(1) {
         let engine = engines[0].1.for_loop(app, &events, endpoints, &args.terms)?;
         engines.push((events, engine));
     }

@@ -16,6 +16,7 @@ mod graph;
 mod histogram;
 mod inside;
 mod library;
+mod loops;
 mod ops;
 mod plans;
 mod registry;

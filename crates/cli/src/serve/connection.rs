@@ -17,7 +17,7 @@ use hyper::{
 };
 
 use super::{
-    routes::Site,
+    service::Desk,
     wire::{Flow, Wire},
 };
 
@@ -38,25 +38,25 @@ const STALL_AT_END: Duration = Duration::from_secs(1);
 const HEAD_BYTES_MAX: usize = 16 << 10;
 
 /// Answers the requests of one connection.
-pub(super) async fn converse(stream: Async<TcpStream>, site: Rc<Site>, work: Admission<Tempo>) {
+pub(super) async fn converse(stream: Async<TcpStream>, desk: Desk, work: Admission<Tempo>) {
     let work = Rc::new(work);
-    answer_all(stream, site, work.clone()).await;
+    answer_all(stream, desk, work.clone()).await;
     if let Some(work) = Rc::into_inner(work) {
         work.settle(Outcome::Completed);
     }
 }
 
-async fn answer_all(stream: Async<TcpStream>, site: Rc<Site>, work: Rc<Admission<Tempo>>) {
+async fn answer_all(stream: Async<TcpStream>, desk: Desk, work: Rc<Admission<Tempo>>) {
     // Answers are written as a whole.
     let _ = stream.get_ref().set_nodelay(true);
-    let (closing, flow) = (site.app.closing(), Rc::new(Flow::default()));
+    let (closing, flow) = (desk.service.app.closing(), Rc::new(Flow::default()));
     let answer = {
         let (closing, flow) = (closing.clone(), flow.clone());
         service_fn(move |request: Request<Incoming>| {
-            let (site, work, closing, flow) = (site.clone(), work.clone(), closing.clone(), flow.clone());
+            let (desk, work, closing, flow) = (desk.clone(), work.clone(), closing.clone(), flow.clone());
             async move {
                 flow.is_answering.set(true);
-                let mut response = site.answer(request, &work).await;
+                let mut response = desk.answer(request, &work).await;
                 flow.is_answering.set(false);
                 if closing.is_triggered() {
                     response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));

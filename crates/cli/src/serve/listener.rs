@@ -5,7 +5,7 @@ use std::{
     io,
     net::{SocketAddr, TcpListener},
     pin::pin,
-    rc::Rc,
+    sync::Arc,
     task::Poll,
     time::Duration,
 };
@@ -17,7 +17,7 @@ use ebbtide::{
 };
 use futures_util::future::{Either, select};
 
-use super::{connection::converse, routes::Site};
+use super::{connection::converse, service::Service};
 use crate::terminal::Terminal;
 
 /// How long to wait when no connection can be accepted: too many files are open, say.
@@ -43,17 +43,18 @@ impl Listener {
 
     /// Serves until the app closes. Then those are still accepted who had connected by then, nobody else, and all are
     /// waited for.
-    pub(super) async fn serve(self, site: Rc<Site>, work: Admission<Tempo>, most: usize, terminal: Terminal) {
-        let closing = site.app.closing();
+    pub(super) async fn serve(
+        self,
+        service: Arc<Service>,
+        work: Admission<Tempo>,
+        most: usize,
+        terminal: Terminal,
+    ) {
+        let closing = service.app.closing();
         // Told once, until somebody is accepted again.
         let mut is_told = false;
-        let mut connections: Vec<Task<()>> = Vec::new();
         loop {
-            // The ones that have ended make room; they are looked for when there is none.
-            if connections.len() >= most {
-                connections.retain(|connection| !connection.is_finished());
-            }
-            if connections.len() >= most {
+            if service.connections() >= most {
                 // Whoever comes waits in the system's queue.
                 let ends = pin!(sleep(PAUSE));
                 if let Either::Left(_) = select(pin!(closing.triggered()), ends).await {
@@ -65,10 +66,10 @@ impl Listener {
                 Either::Left(_) => break,
                 Either::Right((Ok(accepted), _)) => {
                     is_told = false;
-                    connections.extend(begin(accepted, &site, &work));
+                    begin(accepted, &service, &work);
                 }
                 Either::Right((Err(error), _)) => {
-                    site.metrics.not_accepted();
+                    service.sites[0].metrics.not_accepted();
                     if !std::mem::replace(&mut is_told, true) {
                         terminal.warn(format_args!("cannot accept connections: {error}"));
                     }
@@ -77,12 +78,11 @@ impl Listener {
             }
         }
         while let Some(Ok(accepted)) = self.accept_now().await {
-            connections.extend(begin(accepted, &site, &work));
+            begin(accepted, &service, &work);
         }
         drop(self);
-        for connection in connections {
-            // What it panicked with has been told.
-            let _ = connection.await;
+        for site in &service.sites {
+            site.connections.idle().await;
         }
         work.settle(Outcome::Completed);
     }
@@ -99,9 +99,19 @@ impl Listener {
 
 type Accepted = (Async<std::net::TcpStream>, SocketAddr);
 
-/// Begins a conversation. None if the app gives up on everything, and takes no more.
-fn begin((stream, from): Accepted, site: &Rc<Site>, work: &Admission<Tempo>) -> Option<Task<()>> {
-    let name: std::sync::Arc<str> = format!("connection from {from}").into();
-    let work = work.fork(&Origin::here().named(name.clone())).ok()?;
-    spawn_named(name, converse(stream, site.clone(), work)).ok()
+/// Begins a conversation on one of the loops. If the app gives up on everything, and takes no more, the connection is
+/// closed.
+fn begin((stream, from): Accepted, service: &Arc<Service>, work: &Admission<Tempo>) {
+    let name: Arc<str> = format!("connection from {from}").into();
+    let Ok(work) = work.fork(&Origin::here().named(name.clone())) else { return };
+    let desk = service.quietest();
+    let Ok(permit) = desk.site().connections.enter_owned() else { return };
+    let events = desk.site().events.clone();
+    let _ = events.post(move || {
+        let conversation = async move {
+            converse(stream, desk, work).await;
+            drop(permit);
+        };
+        let _ = spawn_named(name, conversation).map(Task::detach);
+    });
 }

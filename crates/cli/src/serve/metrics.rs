@@ -1,10 +1,12 @@
 //! What Prometheus is told.
 
-use std::{cell::Cell, fmt::Write, time::Duration};
+use std::{
+    fmt::Write,
+    sync::atomic::{AtomicU64, Ordering},
+    time::Duration,
+};
 
-use ebbtide::{App, lifecycle::Component};
-
-use crate::engine::Engine;
+use super::service::Service;
 
 /// How a request was answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,108 +24,116 @@ const SAID: [(Said, &str); 4] =
 /// The upper ends of the buckets, in seconds.
 const BUCKETS: [f64; 12] = [0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 2.5];
 
-/// The counters of a server. All is counted on its loop.
+/// The counters of one loop of a server.
 pub(super) struct Metrics {
     plans: Vec<PlanMetrics>,
-    refused: Cell<u64>,
-    not_accepted: Cell<u64>,
+    refused: Counter,
+    not_accepted: Counter,
 }
 
+#[derive(Default)]
 struct PlanMetrics {
-    name: String,
-    said: [Cell<u64>; SAID.len()],
+    said: [Counter; SAID.len()],
     /// How many took no longer than each bucket's end, and longer than the one before.
-    buckets: [Cell<u64>; BUCKETS.len()],
-    seconds: Cell<f64>,
+    buckets: [Counter; BUCKETS.len()],
+    nanos: Counter,
+}
+
+/// Counted on one loop, and read on any: no two add to it at the same time.
+#[derive(Default)]
+struct Counter(AtomicU64);
+
+impl Counter {
+    fn add(&self, count: u64) {
+        self.0.store(self.get().wrapping_add(count), Ordering::Relaxed);
+    }
+
+    fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
 }
 
 impl Metrics {
-    pub(super) fn new<'a>(plans: impl Iterator<Item = &'a str>) -> Self {
-        let plan = |name: &str| PlanMetrics {
-            name: name.to_owned(),
-            said: Default::default(),
-            buckets: Default::default(),
-            seconds: Cell::default(),
-        };
-        Self { plans: plans.map(plan).collect(), refused: Cell::default(), not_accepted: Cell::default() }
+    /// For so many plans.
+    pub(super) fn new(plans: usize) -> Self {
+        Self {
+            plans: (0..plans).map(|_| PlanMetrics::default()).collect(),
+            refused: Counter::default(),
+            not_accepted: Counter::default(),
+        }
     }
 
     pub(super) fn answered(&self, plan: usize, said: Said, took: Duration) {
         let (plan, seconds) = (&self.plans[plan], took.as_secs_f64());
-        add(&plan.said[said as usize]);
-        plan.seconds.set(plan.seconds.get() + seconds);
+        plan.said[said as usize].add(1);
+        plan.nanos.add(u64::try_from(took.as_nanos()).unwrap_or(u64::MAX));
         if let Some(bucket) = BUCKETS.iter().position(|end| seconds <= *end) {
-            add(&plan.buckets[bucket]);
+            plan.buckets[bucket].add(1);
         }
     }
 
     /// There was too much to do.
     pub(super) fn refused(&self) {
-        add(&self.refused);
+        self.refused.add(1);
     }
 
     /// A connection could not be accepted.
     pub(super) fn not_accepted(&self) {
-        add(&self.not_accepted);
-    }
-
-    /// All of it, as Prometheus reads it.
-    pub(super) fn text(&self, app: &App, engines: &[Engine], in_flight: usize) -> String {
-        let mut text = String::new();
-        head(&mut text, "ebbtide_requests_total", "counter", "Requests that were answered.");
-        for plan in &self.plans {
-            for (said, name) in SAID {
-                let count = plan.said[said as usize].get();
-                let _ = writeln!(
-                    text,
-                    "ebbtide_requests_total{{plan=\"{}\",outcome=\"{name}\"}} {count}",
-                    label(&plan.name)
-                );
-            }
-        }
-        head(&mut text, "ebbtide_request_seconds", "histogram", "How long answers took.");
-        for plan in &self.plans {
-            let (name, mut below) = (label(&plan.name), 0);
-            for (end, count) in BUCKETS.iter().zip(&plan.buckets) {
-                below += count.get();
-                let _ =
-                    writeln!(text, "ebbtide_request_seconds_bucket{{plan=\"{name}\",le=\"{end}\"}} {below}");
-            }
-            let all: u64 = plan.said.iter().map(Cell::get).sum();
-            let _ = writeln!(text, "ebbtide_request_seconds_bucket{{plan=\"{name}\",le=\"+Inf\"}} {all}");
-            let _ = writeln!(text, "ebbtide_request_seconds_sum{{plan=\"{name}\"}} {}", plan.seconds.get());
-            let _ = writeln!(text, "ebbtide_request_seconds_count{{plan=\"{name}\"}} {all}");
-        }
-        let late = engines.iter().map(Engine::late).sum::<u64>() + app.runners().balance().late;
-        let pool = app.pool().stats();
-        let one = [
-            (
-                "ebbtide_requests_refused_total",
-                "counter",
-                "Requests that were refused: too many.",
-                self.refused.get(),
-            ),
-            (
-                "ebbtide_connections_failed_total",
-                "counter",
-                "Connections that could not be accepted.",
-                self.not_accepted.get(),
-            ),
-            ("ebbtide_requests_in_flight", "gauge", "Requests that are being answered.", in_flight as u64),
-            ("ebbtide_late_nodes_total", "counter", "Nodes that ended after their deadline.", late),
-            ("ebbtide_pool_queued", "gauge", "CPU jobs that wait for a thread.", pool.cpu.queued as u64),
-            ("ebbtide_pool_threads", "gauge", "Threads for CPU jobs.", pool.cpu.threads as u64),
-        ];
-        for (name, kind, about, value) in one {
-            head(&mut text, name, kind, about);
-            let _ = writeln!(text, "{name} {value}");
-        }
-        text
+        self.not_accepted.add(1);
     }
 }
 
-fn add(count: &Cell<u64>) {
-    count.set(count.get() + 1);
+/// The sums over all loops, as Prometheus reads them.
+pub(super) fn text(service: &Service) -> String {
+    let mut text = String::new();
+    let sum = |counter: &dyn Fn(&Metrics) -> &Counter| -> u64 {
+        service.sites.iter().map(|site| counter(&site.metrics).get()).sum()
+    };
+    let plans: Vec<_> = service.names().map(label).enumerate().collect();
+    head(&mut text, "ebbtide_requests_total", "counter", "Requests that were answered.");
+    for (plan, label) in &plans {
+        for (said, name) in SAID {
+            let count = sum(&|metrics| &metrics.plans[*plan].said[said as usize]);
+            let _ = writeln!(text, "ebbtide_requests_total{{plan=\"{label}\",outcome=\"{name}\"}} {count}");
+        }
+    }
+    head(&mut text, "ebbtide_request_seconds", "histogram", "How long answers took.");
+    for (plan, label) in &plans {
+        let mut below = 0;
+        for (nth, end) in BUCKETS.iter().enumerate() {
+            below += sum(&|metrics| &metrics.plans[*plan].buckets[nth]);
+            let _ = writeln!(text, "ebbtide_request_seconds_bucket{{plan=\"{label}\",le=\"{end}\"}} {below}");
+        }
+        let all: u64 =
+            SAID.iter().map(|(said, _)| sum(&|metrics| &metrics.plans[*plan].said[*said as usize])).sum();
+        let seconds = sum(&|metrics| &metrics.plans[*plan].nanos) as f64 / 1e9;
+        let _ = writeln!(text, "ebbtide_request_seconds_bucket{{plan=\"{label}\",le=\"+Inf\"}} {all}");
+        let _ = writeln!(text, "ebbtide_request_seconds_sum{{plan=\"{label}\"}} {seconds}");
+        let _ = writeln!(text, "ebbtide_request_seconds_count{{plan=\"{label}\"}} {all}");
+    }
+    let pool = service.app.pool().stats();
+    let refused = sum(&|metrics| &metrics.refused);
+    let not_accepted = sum(&|metrics| &metrics.not_accepted);
+    let (in_flight, open) = (service.requests.in_flight() as u64, service.connections() as u64);
+    let one = [
+        ("ebbtide_requests_refused_total", "counter", "Requests that were refused: too many.", refused),
+        (
+            "ebbtide_connections_failed_total",
+            "counter",
+            "Connections that could not be accepted.",
+            not_accepted,
+        ),
+        ("ebbtide_connections", "gauge", "Connections that are open.", open),
+        ("ebbtide_requests_in_flight", "gauge", "Requests that are being answered.", in_flight),
+        ("ebbtide_late_nodes_total", "counter", "Nodes that ended after their deadline.", service.late()),
+        ("ebbtide_pool_queued", "gauge", "CPU jobs that wait for a thread.", pool.cpu.queued as u64),
+        ("ebbtide_pool_threads", "gauge", "Threads for CPU jobs.", pool.cpu.threads as u64),
+    ];
+    for (name, kind, about, value) in one {
+        head(&mut text, name, kind, about);
+        let _ = writeln!(text, "{name} {value}");
+    }
+    text
 }
 
 fn head(text: &mut String, name: &str, kind: &str, about: &str) {
@@ -146,11 +156,11 @@ mod tests {
 
     #[test]
     fn each_answer_is_in_the_bucket_that_ends_after_it() {
-        let metrics = Metrics::new(["feed"].into_iter());
+        let metrics = Metrics::new(1);
         metrics.answered(0, Said::Ok, Duration::from_micros(250));
         metrics.answered(0, Said::Failed, Duration::from_secs(9));
         let plan = &metrics.plans[0];
-        assert_eq!(plan.buckets.each_ref().map(Cell::get)[..3], [0, 1, 0]);
-        assert_eq!(plan.said.each_ref().map(Cell::get), [1, 0, 1, 0]);
+        assert_eq!(plan.buckets.each_ref().map(Counter::get)[..3], [0, 1, 0]);
+        assert_eq!(plan.said.each_ref().map(Counter::get), [1, 0, 1, 0]);
     }
 }

@@ -1,5 +1,7 @@
 //! `ebbtide serve`: plans over HTTP.
 //!
+//! Connections are spread over loops, each with its own engines and counters (`service.rs`), and stay where they are.
+//!
 //! The listener is one piece of accepted work; connections are forked off it, and requests off their connection. So
 //! the drain waits for all of them, and names the ones that are stuck. When the stop begins, each answer says that it
 //! is the last one of its connection; connections that nothing is heard of are closed after a while. None that came
@@ -10,9 +12,10 @@ mod listener;
 mod metrics;
 mod reply;
 mod routes;
+mod service;
 mod wire;
 
-use std::{io, rc::Rc, time::Duration};
+use std::{io, sync::Arc, time::Duration};
 
 use ebbtide::{
     lifecycle::blame::Origin,
@@ -20,13 +23,17 @@ use ebbtide::{
     shutdown::DrainTimeout,
 };
 
-use self::{listener::Listener, metrics::Metrics, routes::Site};
+use self::{
+    listener::Listener,
+    service::{Service, Site},
+};
 use crate::{
     args,
     engine::Engine,
     fault::{Fault, code},
     inside,
     library::Library,
+    loops::loops,
     registry, sources,
     terminal::Terminal,
 };
@@ -53,18 +60,24 @@ pub(crate) fn serve(args: args::Serve, library: Library, terminal: Terminal) -> 
             }
             engines.push(Engine::bind(&app, plan, &endpoints, &args.terms)?);
         }
-        let site = Rc::new(Site {
-            metrics: Metrics::new(engines.iter().map(Engine::name)),
-            engines,
+        let mut sites = Vec::new();
+        for events in loops(&app, args.loops, usize::MAX)?.into_iter().skip(1) {
+            let engine = |engine: &Engine| engine.for_loop(&app, &events, &endpoints, &args.terms);
+            let engines = engines.iter().map(engine).collect::<Result<_, _>>()?;
+            sites.push(Site::new(events, engines));
+        }
+        sites.insert(0, Site::new(app.handle().clone(), engines));
+        let service = Arc::new(Service {
+            app: app.clone(),
+            sites: sites.into(),
             requests: Gate::with(Terms { limit: Some(args.max_in_flight as usize), ..Terms::default() }),
             body_max: args.max_body,
             body_timeout: args.body_timeout_ms,
-            app: app.clone(),
         });
         let Ok(work) = app.admit_as(&Origin::here().named("listener")) else { return Ok(()) };
         terminal.announce(format!("listening on http://{address}\n"));
         app.ready();
-        listener.serve(site, work, args.max_connections as usize, terminal).await;
+        listener.serve(service, work, args.max_connections as usize, terminal).await;
         Ok(())
     })
 }

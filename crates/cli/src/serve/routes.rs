@@ -1,11 +1,10 @@
 //! Which path is answered by what.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use ebbtide::{
-    App,
     dag::{RunError, json::nearest},
-    lifecycle::{Admission, Gate, Outcome, time::Tempo},
+    lifecycle::{Admission, Outcome, time::Tempo},
     timeout::timeout,
 };
 use ebbtide_rank::Request;
@@ -19,24 +18,13 @@ use percent_encoding::percent_decode_str;
 use serde_json::json;
 
 use super::{
-    metrics::{Metrics, Said},
+    metrics::{self, Said},
     reply::{self, Reply},
+    service::Desk,
 };
 use crate::engine::Engine;
 
-/// What is served.
-pub(super) struct Site {
-    pub(super) engines: Vec<Engine>,
-    pub(super) metrics: Metrics,
-    /// Those that are answered at the same time; there is a limit.
-    pub(super) requests: Gate,
-    pub(super) body_max: usize,
-    /// How long a client may take to send a body: it has a place among the requests meanwhile.
-    pub(super) body_timeout: Duration,
-    pub(super) app: App,
-}
-
-impl Site {
+impl Desk {
     /// Answers a request.
     pub(super) async fn answer(&self, request: hyper::Request<Incoming>, work: &Admission<Tempo>) -> Reply {
         let path = request.uri().path();
@@ -55,13 +43,11 @@ impl Site {
         }
         match path {
             "/plans" => self.list(),
-            "/metrics" => reply::with_type(
-                StatusCode::OK,
-                "text/plain; version=0.0.4",
-                self.metrics.text(&self.app, &self.engines, self.requests.in_flight()),
-            ),
+            "/metrics" => {
+                reply::with_type(StatusCode::OK, "text/plain; version=0.0.4", metrics::text(&self.service))
+            }
             "/health/live" => reply::with_type(StatusCode::OK, "text/plain", "live\n"),
-            _ if self.app.token().is_triggered() => {
+            _ if self.service.app.token().is_triggered() => {
                 reply::with_type(StatusCode::SERVICE_UNAVAILABLE, "text/plain", "stopping\n")
             }
             _ => reply::with_type(StatusCode::OK, "text/plain", "ready\n"),
@@ -70,22 +56,23 @@ impl Site {
 
     /// The plan of this name, which may be written as a URL has to.
     fn find(&self, name: &str) -> Option<usize> {
-        let named = |name: &str| self.engines.iter().position(|engine| engine.name() == name);
+        let named = |name: &str| self.site().engines.iter().position(|engine| engine.name() == name);
         named(name).or_else(|| named(&percent_decode_str(name).decode_utf8().ok()?))
     }
 
     /// Runs a plan for the request in the body.
     async fn run(&self, at: usize, body: Incoming, work: &Admission<Tempo>) -> Reply {
-        let engine = &self.engines[at];
-        let Ok(permit) = self.requests.enter() else {
-            self.metrics.refused();
-            let most = self.requests.in_flight();
+        let (site, requests) = (self.site(), &self.service.requests);
+        let engine = &site.engines[at];
+        let Ok(permit) = requests.enter() else {
+            site.metrics.refused();
+            let most = requests.in_flight();
             return reply::later(
                 "overloaded",
                 format!("{most} requests are being answered: try again later"),
             );
         };
-        let begin = self.app.handle().now();
+        let begin = site.events.now();
         let (said, reply) = match self.read(body).await {
             Ok(request) => {
                 // It is a child of work that was accepted: none is refused but by a stop that has given up.
@@ -102,22 +89,23 @@ impl Site {
             Err(wrong) => (Said::Wrong, wrong),
         };
         permit.settle(Outcome::Completed);
-        self.metrics.answered(at, said, self.app.handle().now() - begin);
+        site.metrics.answered(at, said, site.events.now() - begin);
         reply
     }
 
     /// Reads a request, or says what is wrong with it.
     async fn read(&self, body: Incoming) -> Result<Arc<Request>, Reply> {
+        let (body_max, body_timeout) = (self.service.body_max, self.service.body_timeout);
         let too_large = || {
-            let message = format!("a request may have {} bytes", self.body_max);
+            let message = format!("a request may have {body_max} bytes");
             reply::wrong(StatusCode::PAYLOAD_TOO_LARGE, "too_large", message)
         };
         // One that says so is not waited for.
-        if usize::try_from(body.size_hint().lower()).map_or(true, |length| length > self.body_max) {
+        if usize::try_from(body.size_hint().lower()).map_or(true, |length| length > body_max) {
             return Err(too_large());
         }
-        let body = Limited::new(body, self.body_max).collect();
-        let body: Bytes = match timeout(self.app.handle(), self.body_timeout, body).await {
+        let body = Limited::new(body, body_max).collect();
+        let body: Bytes = match timeout(&self.site().events, body_timeout, body).await {
             Ok(Ok(body)) => body.to_bytes(),
             Ok(Err(error)) if error.is::<LengthLimitError>() => return Err(too_large()),
             Ok(Err(error)) => {
@@ -125,7 +113,7 @@ impl Site {
                 return Err(reply::wrong(StatusCode::BAD_REQUEST, "bad_request", message));
             }
             Err(_) => {
-                let message = format!("the request was not there within {:?}", self.body_timeout);
+                let message = format!("the request was not there within {body_timeout:?}");
                 return Err(reply::wrong(StatusCode::REQUEST_TIMEOUT, "too_slow", message));
             }
         };
@@ -144,13 +132,12 @@ impl Site {
                 "sample_request": engine.plan().sample_request(),
             })
         };
-        let plans: Vec<_> = self.engines.iter().map(plan).collect();
+        let plans: Vec<_> = self.site().engines.iter().map(plan).collect();
         reply::json(StatusCode::OK, format!("{}\n", json!({"plans": plans})))
     }
 
     fn unknown(&self, path: &str, name: &str) -> Reply {
-        let names = self.engines.iter().map(Engine::name);
-        let message = match nearest(name, names) {
+        let message = match nearest(name, self.service.names()) {
             Some(near) => format!("there is nothing at {path} (did you mean /plans/{near}?)"),
             None => format!("there is nothing at {path}: see /plans"),
         };

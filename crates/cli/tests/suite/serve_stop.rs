@@ -6,7 +6,7 @@ use super::{
     files::Folder,
     http::Client,
     loader::Loader,
-    program::PATIENCE,
+    program::{PATIENCE, Said},
     site::{REQUEST, Site},
 };
 
@@ -43,8 +43,42 @@ fn all_that_was_answered_under_load_is_counted_and_nothing_else() {
     let answered = loader.ends();
     let said = site.process.ends();
     assert_eq!(said.code, Some(75), "{said:#?}");
-    let books = said.err.lines().find(|line| line.trim_start().starts_with("plan hello: clean")).unwrap();
-    assert!(books.ends_with(&format!("accepted {answered}, completed {answered}")), "{answered}: {books}");
+    assert_eq!(books(&said, "hello").iter().sum::<u64>(), answered, "{said:#?}");
+}
+
+/// How many requests for a plan each loop has accepted and completed, in order: those of the report.
+fn books(said: &Said, plan: &str) -> Vec<u64> {
+    let begin = format!("plan {plan}");
+    let lines = said.err.lines().filter(|line| line.trim_start().starts_with(&begin));
+    let counts = lines.map(|line| {
+        let (_, sums) = line.split_once("; accepted ").unwrap_or_else(|| panic!("no books: {line}"));
+        let (accepted, completed) = sums.split_once(", completed ").unwrap_or_else(|| panic!("lost: {line}"));
+        assert_eq!(accepted, completed, "{line}");
+        accepted.parse().unwrap()
+    });
+    counts.collect()
+}
+
+#[test]
+fn connections_are_spread_over_the_loops_and_counted_together() {
+    let folder = Folder::new();
+    let stuck = folder.sleeping("stuck", 60_000);
+    let site = Site::start(["hello", &*stuck, "--loops", "3", "--drain-timeout-seconds", "1"]);
+    let mut clients = Vec::new();
+    for _ in 0..3 {
+        let mut client = site.connect();
+        for _ in 0..4 {
+            assert_eq!(client.ask("POST", "/plans/hello", REQUEST).unwrap().status, 200);
+        }
+        clients.push(client);
+    }
+    let metrics = site.metrics();
+    assert_eq!(metrics["ebbtide_connections"], 4.0, "the one that asks is one of them");
+    assert_eq!(metrics["ebbtide_requests_total{plan=\"hello\",outcome=\"ok\"}"], 12.0);
+    let _client = site.begin("stuck");
+    site.process.gets(Signal::TERM);
+    let said = site.process.ends();
+    assert_eq!(books(&said, "hello"), [4, 4, 4], "{said:#?}");
 }
 
 #[test]
