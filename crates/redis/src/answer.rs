@@ -9,11 +9,12 @@ use std::{
     task::{Context, Poll, Waker},
 };
 
-use ebbtide_lifecycle::{Admission, Outcome};
+use ebbtide_lifecycle::{Admission, Outcome, contain};
 
 use crate::{command::Command, core::Core, error::Error, lane::Lane, timer::LinkTimer, value::Value};
 
-/// Says what to send on, if anything, when an answer has come and whoever asked for it has gone.
+/// Says what to send on, if anything, when an answer has come and whoever asked for it has gone. If it panics, nothing
+/// is, and what was asked counts as failed.
 pub type Unclaimed = Arc<dyn Fn(Value) -> Option<Command> + Send + Sync>;
 
 /// The answer to a command, in the future.
@@ -74,8 +75,9 @@ impl Debt {
             State::Asked(waker) => {
                 let waker = waker.take();
                 let (held, settled) = match unclaimed {
-                    Some(unclaimed) => (Some(Held { unclaimed, admission }), None),
-                    None => (None, Some(admission)),
+                    Some(unclaimed) if result.is_ok() => (Some(Held { unclaimed, admission }), None),
+                    // Of an error there is nothing to pass on.
+                    _ => (None, Some(admission)),
                 };
                 *state = State::Given(result, held);
                 drop(state);
@@ -115,10 +117,12 @@ fn pass_on(
     admission: Admission<LinkTimer>,
     outcome: Outcome,
 ) {
-    if let (Ok(value), Some(unclaimed)) = (result, unclaimed)
-        && let Some(command) = unclaimed(value)
-    {
-        return core.follow(command, admission);
+    if let (Ok(value), Some(unclaimed)) = (result, unclaimed) {
+        match contain(|| unclaimed(value)) {
+            Ok(Some(command)) => return core.follow(command, admission),
+            Ok(None) => {}
+            Err(_panicked) => return admission.settle(Outcome::Failed),
+        }
     }
     admission.settle(if outcome == Outcome::Completed { Outcome::Late } else { outcome });
 }
@@ -136,8 +140,8 @@ impl Answer {
     }
 
     /// One that is there already.
-    pub(crate) fn failed(core: Arc<Core>, error: Error) -> Self {
-        let slot = Slot { state: Mutex::new(State::Given(Err(error), None)) };
+    pub(crate) fn given(core: Arc<Core>, result: Result<Value, Error>) -> Self {
+        let slot = Slot { state: Mutex::new(State::Given(result, None)) };
         Self { slot: Arc::new(slot), core, lane: None }
     }
 
@@ -195,8 +199,7 @@ impl Future for Answer {
             taken => match mem::replace(taken, State::Gone) {
                 State::Given(result, held) => {
                     drop(state);
-                    let outcome = if result.is_ok() { Outcome::Completed } else { Outcome::Failed };
-                    held.into_iter().for_each(|held| held.admission.settle(outcome));
+                    held.into_iter().for_each(|held| held.admission.settle(Outcome::Completed));
                     Poll::Ready(result)
                 }
                 // Awaited again after it has been taken.

@@ -16,10 +16,10 @@ use ebbtide_lifecycle::blame::Origin;
 #[derive(Clone)]
 pub struct Command {
     name: &'static str,
-    origin: Origin,
-    args: usize,
+    pub(crate) origin: Origin,
+    pub(crate) args: usize,
     /// The arguments, the name included, without the count before them.
-    packed: BytesMut,
+    pub(crate) packed: Vec<u8>,
     /// What comes before them, if they are a part of what several are asked in.
     lead: Option<Lead>,
 }
@@ -44,14 +44,14 @@ impl Command {
     #[track_caller]
     pub fn new(name: &'static str) -> Self {
         let origin = Origin::from(Location::caller());
-        Self { name, origin, args: 0, packed: BytesMut::with_capacity(64), lead: None }.arg(name)
+        Self { name, origin, args: 0, packed: Vec::with_capacity(PACKED_MIN), lead: None }.arg(name)
     }
 
     /// A part of a command that `lead` begins.
     #[track_caller]
     pub(crate) fn part(name: &'static str) -> Self {
         let origin = Origin::from(Location::caller());
-        Self { name, origin, args: 0, packed: BytesMut::with_capacity(64), lead: None }
+        Self { name, origin, args: 0, packed: Vec::with_capacity(PACKED_MIN), lead: None }
     }
 
     /// The same, begun by `lead`.
@@ -63,13 +63,14 @@ impl Command {
     /// The same, with one more argument.
     #[must_use]
     pub fn arg(mut self, arg: impl AsRef<[u8]>) -> Self {
-        let arg = arg.as_ref();
-        self.packed.reserve(arg.len() + 32);
-        self.packed.put_u8(b'$');
-        put_number(&mut self.packed, arg.len() as u64);
-        self.packed.put_slice(b"\r\n");
-        self.packed.put_slice(arg);
-        self.packed.put_slice(b"\r\n");
+        let (arg, mut digits) = (arg.as_ref(), [0; DIGITS_MAX]);
+        let length = digits_of(arg.len() as u64, &mut digits);
+        self.packed.reserve("$\r\n\r\n".len() + length.len() + arg.len());
+        self.packed.push(b'$');
+        self.packed.extend_from_slice(length);
+        self.packed.extend_from_slice(b"\r\n");
+        self.packed.extend_from_slice(arg);
+        self.packed.extend_from_slice(b"\r\n");
         self.args += 1;
         self
     }
@@ -97,7 +98,7 @@ impl Command {
     /// The same, not to be changed any more.
     pub(crate) fn freeze(self) -> Frozen {
         let Self { name, origin, args, packed, lead } = self;
-        Frozen { name, origin, args, packed: packed.freeze(), lead }
+        Frozen { name, origin, args, batch: None, packed: packed.into(), lead }
     }
 
     pub(crate) fn packed_len(&self) -> usize {
@@ -106,7 +107,7 @@ impl Command {
 
     /// The same, with `count` more arguments that are packed already.
     pub(crate) fn packed_args(mut self, count: usize, packed: &[u8]) -> Self {
-        self.packed.put_slice(packed);
+        self.packed.extend_from_slice(packed);
         self.args += count;
         self
     }
@@ -120,12 +121,17 @@ impl Command {
     }
 }
 
-/// A command that is complete. A clone costs little.
+/// There is room for so much in a command from the start: most are not longer.
+pub(crate) const PACKED_MIN: usize = 64;
+
+/// What is complete, and can be sent. A clone costs little.
 #[derive(Clone, Debug)]
 pub(crate) struct Frozen {
     pub(crate) name: &'static str,
     pub(crate) origin: Origin,
     pub(crate) args: usize,
+    /// How many commands it is, if it is a batch. Those are packed with their numbers of arguments.
+    pub(crate) batch: Option<usize>,
     pub(crate) packed: Bytes,
     pub(crate) lead: Option<Lead>,
 }
@@ -136,7 +142,9 @@ impl Frozen {
             Some(lead) => write_parts(lead, [self].into_iter(), out),
             None => {
                 out.reserve(self.packed.len() + HEADER_MAX);
-                write_header(self.args, out);
+                if self.batch.is_none() {
+                    write_header(self.args, out);
+                }
                 out.put_slice(&self.packed);
             }
         }
@@ -144,7 +152,7 @@ impl Frozen {
 }
 
 /// How much comes before the arguments of a command at most: a star, the number of arguments, and the end of the line.
-const HEADER_MAX: usize = 24;
+pub(crate) const HEADER_MAX: usize = 24;
 
 /// Writes the parts of one command, which all have the same lead.
 pub(crate) fn write_parts<'a>(
@@ -161,18 +169,14 @@ pub(crate) fn write_parts<'a>(
     parts.for_each(|part| out.put_slice(&part.packed));
 }
 
-fn write_header(args: usize, out: &mut BytesMut) {
+pub(crate) fn write_header(args: usize, out: &mut impl BufMut) {
     out.put_u8(b'*');
-    put_number(out, args as u64);
+    out.put_slice(digits_of(args as u64, &mut [0; DIGITS_MAX]));
     out.put_slice(b"\r\n");
 }
 
 /// A number has so many digits at most.
 const DIGITS_MAX: usize = 20;
-
-fn put_number(out: &mut BytesMut, number: u64) {
-    out.put_slice(digits_of(number, &mut [0; DIGITS_MAX]));
-}
 
 fn digits_of(mut number: u64, digits: &mut [u8; DIGITS_MAX]) -> &[u8] {
     let mut first = digits.len();

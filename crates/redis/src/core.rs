@@ -67,7 +67,8 @@ impl Core {
     pub(crate) fn ask(self: &Arc<Self>, question: Question) -> Answer {
         let Question { command, unclaimed, wait } = question;
         let what = command.name;
-        let refused = |why| Answer::failed(self.clone(), Error::new(what, &self.address, Why::Refused(why)));
+        let refused =
+            |why| Answer::given(self.clone(), Err(Error::new(what, &self.address, Why::Refused(why))));
         let seat = match wait.map(|_| self.seat()).transpose() {
             Ok(seat) => seat,
             Err(why) => return refused(why),
@@ -100,7 +101,9 @@ impl Core {
         let Settings { patience, timeout, .. } = self.settings;
         let by = later(self.timer.now(), patience);
         let patience = wait.saturating_add(timeout);
-        Request { what: command.name, command: Some(command), parts: None, debt, seat, by, patience }
+        let (what, batch) = (command.name, command.batch);
+        let command = Some(command);
+        Request { what, command, parts: None, batch, debt, seat, by, patience, unblocks: None }
     }
 
     fn put(&self, lane: &Lane, request: Request) {
@@ -117,7 +120,16 @@ impl Core {
 
     /// Nobody waits any more for the answer to a command that blocks.
     pub(crate) fn interrupt(&self, lane: &Arc<Lane>, slot: &Arc<Slot>) {
-        match lane.interrupt(slot) {
+        self.end(lane, lane.interrupt(slot, self.timer.now()));
+    }
+
+    /// The server was told to unblock a command, and has not answered it.
+    pub(crate) fn interrupt_again(&self, lane: &Arc<Lane>) {
+        self.end(lane, lane.interrupt_again(self.timer.now()));
+    }
+
+    fn end(&self, lane: &Arc<Lane>, interrupt: Interrupt) {
+        match interrupt {
             Interrupt::Nothing => {}
             Interrupt::Unsent(request) => {
                 self.withdraw(*request);
@@ -193,14 +205,15 @@ impl Core {
         }
     }
 
-    /// Gives `value` to whom it is for: the next of `requests`, or all whose command it answers.
-    pub(crate) fn answer_next(&self, requests: &mut impl Iterator<Item = Request>, value: Value) -> bool {
-        let Some(first) = requests.next() else { return false };
-        let Some(parts) = first.parts else {
-            self.answer(first, value);
-            return true;
-        };
-        let requests = [first].into_iter().chain(requests.take(parts - 1));
+    /// Gives `value` to whom it is for: `first`, or, with the next of `others`, all whose command it answers.
+    pub(crate) fn answer_next(
+        &self,
+        first: Request,
+        others: &mut impl Iterator<Item = Request>,
+        value: Value,
+    ) {
+        let Some(parts) = first.parts else { return self.answer(first, value) };
+        let requests = [first].into_iter().chain(others.take(parts - 1));
         match value {
             Value::Array(values) if values.len() == parts => {
                 requests.zip(values).for_each(|(request, value)| self.answer(request, value));
@@ -208,7 +221,6 @@ impl Core {
             // It went wrong for all of them.
             value => requests.for_each(|request| self.answer(request, value.clone())),
         }
-        true
     }
 
     fn answer(&self, request: Request, value: Value) {

@@ -8,22 +8,27 @@
 //! ```
 
 use std::{
+    collections::VecDeque,
     future::{Future, poll_fn},
     io,
-    pin::pin,
+    pin::{Pin, pin},
     sync::Arc,
     task::{Context, Poll},
     time::Instant,
 };
 
-use ebbtide_lifecycle::time::{Clock, Timer};
+use ebbtide_lifecycle::{
+    Drained,
+    time::{Clock, Timer},
+    wait::Wait,
+};
 
 use crate::{
     backoff::Backoff,
     command::Command,
     core::Core,
     error::Why,
-    lane::{Lane, Orders, Request},
+    lane::{Lane, Look, Oldest, Orders, Request},
     timer::{Snooze, later},
     value::Value,
     wire::Wire,
@@ -59,7 +64,7 @@ impl Driving {
                 Some(Ok(mut wire)) => {
                     lane.set_trouble(None);
                     let mut talk =
-                        Talk { driving: self, wire: &mut wire, backoff: &mut backoff, got: Vec::new() };
+                        Talk { driving: self, wire: &mut wire, backoff: &mut backoff, got: VecDeque::new() };
                     let Some(why) = talk.run().await else { return };
                     if let Why::Lost(trouble) = &why {
                         lane.set_trouble(Some(trouble.clone()));
@@ -77,12 +82,12 @@ impl Driving {
     /// Goes on with `future` while those are told who have waited for too long. Nothing when the link ends.
     async fn attend<F: Future>(&self, future: F) -> Option<F::Output> {
         let mut future = pin!(future);
-        let mut snooze = Snooze::default();
+        let (mut snooze, mut drained) = (Snooze::default(), self.core.intake.gate().drained());
         poll_fn(|cx| {
             self.lane.listen(cx.waker());
             loop {
                 let look = self.lane.look();
-                if look.ended {
+                if is_over(&look, &mut drained, cx) {
                     return Poll::Ready(None);
                 }
                 if let Poll::Ready(value) = future.as_mut().poll(cx) {
@@ -156,25 +161,31 @@ async fn connect(core: &Core, lane: &Lane) -> io::Result<Wire> {
     .await
 }
 
+/// Whether a driver ends. That of commands that do not block stays until nothing of the link is in flight: what is
+/// unclaimed elsewhere is passed on here.
+fn is_over(look: &Look, drained: &mut Wait<Drained>, cx: &mut Context<'_>) -> bool {
+    look.ended || look.idle && Pin::new(drained).poll(cx).is_ready()
+}
+
 /// A connection that is up.
 struct Talk<'a> {
     driving: &'a Driving,
     wire: &'a mut Wire,
     backoff: &'a mut Backoff,
-    /// Answers and those who get them; kept for its memory.
-    got: Vec<Value>,
+    /// Answers; of a batch that is not answered completely, those that have come.
+    got: VecDeque<Value>,
 }
 
 impl Talk<'_> {
     /// Ends when the connection is lost, and says why; or, with nothing, when the link ends.
     async fn run(&mut self) -> Option<Why> {
-        let mut snooze = Snooze::default();
+        let (mut snooze, mut drained) = (Snooze::default(), self.driving.core.intake.gate().drained());
         let mut due = Vec::new();
         poll_fn(|cx| {
             let Driving { core, lane } = self.driving;
             lane.listen(cx.waker());
             for _ in 0..ROUNDS_MAX {
-                if lane.look().ended {
+                if is_over(&lane.look(), &mut drained, cx) {
                     return Poll::Ready(None);
                 }
                 match self.round(&mut due, cx) {
@@ -182,10 +193,13 @@ impl Talk<'_> {
                     Err(error) => return Poll::Ready(Some(Why::Lost(error.to_string().into()))),
                     Ok(false) => {
                         let oldest = lane.oldest();
-                        if snooze.poll(&core.timer, oldest.map(|(by, _)| by), cx).is_pending() {
+                        if snooze.poll(&core.timer, oldest.as_ref().map(Oldest::due), cx).is_pending() {
                             return Poll::Pending;
                         }
-                        return Poll::Ready(oldest.map(|(_, patience)| Why::Silent(patience)));
+                        if let Some(oldest) = oldest.filter(|oldest| oldest.by == oldest.due()) {
+                            return Poll::Ready(Some(Why::Silent(oldest.patience)));
+                        }
+                        core.interrupt_again(lane);
                     }
                 }
             }
@@ -203,31 +217,48 @@ impl Talk<'_> {
             core.set_free(lane);
             core.withdraw(request);
         }
-        if let Poll::Ready(written) = self.wire.poll_write(cx) {
-            written?;
+        let mut ended = failure(self.wire.poll_write(cx));
+        let mut read = self.wire.poll_read(cx);
+        // A connection that cannot be written to may still hold answers.
+        while ended.is_some() && matches!(read, Poll::Ready(Ok(()))) {
+            read = self.wire.poll_read(cx);
         }
-        let read = self.wire.poll_read(cx);
         let more = loaded || read.is_ready();
-        let ended = match read {
-            Poll::Ready(Err(error)) => Some(error),
-            _ => None,
-        };
-        while let Some(value) = self.wire.answer()? {
-            self.got.push(value);
+        ended = ended.or(failure(read));
+        // Whatever comes after them, those that were answered get their answers.
+        loop {
+            match self.wire.answer() {
+                Ok(Some(value)) => self.got.push_back(value),
+                Ok(None) => break,
+                Err(malformed) => {
+                    ended = Some(malformed);
+                    break;
+                }
+            }
         }
         if !self.got.is_empty() {
             self.backoff.reset();
-            lane.take_asked(self.got.len(), due);
+            let all_asked = lane.take_asked(self.got.len(), due);
             let mut due = due.drain(..);
-            let mut unasked = false;
-            for value in self.got.drain(..) {
+            while let Some(request) = due.next() {
                 core.set_free(lane);
-                unasked |= !core.answer_next(&mut due, value);
+                let value = match request.batch {
+                    Some(commands) => Value::Array(self.got.drain(..commands).collect()),
+                    None => self.got.pop_front().expect("there are as many as were taken for"),
+                };
+                core.answer_next(request, &mut due, value);
             }
-            if unasked {
+            if !all_asked {
                 return Err(io::Error::new(io::ErrorKind::InvalidData, "an answer that nobody asked for"));
             }
         }
         ended.map_or(Ok(more), Err)
+    }
+}
+
+fn failure(done: Poll<io::Result<()>>) -> Option<io::Error> {
+    match done {
+        Poll::Ready(Err(error)) => Some(error),
+        _ => None,
     }
 }

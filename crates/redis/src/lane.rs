@@ -66,6 +66,8 @@ pub(crate) struct Request {
     pub(crate) command: Option<Frozen>,
     /// If it was sent as the first part of a command: how many parts that has. They come next.
     pub(crate) parts: Option<usize>,
+    /// How many commands it is, if it is a batch.
+    pub(crate) batch: Option<usize>,
     pub(crate) debt: Debt,
     /// Its place among those that block, if it does.
     pub(crate) seat: Option<OwnedPermit>,
@@ -73,9 +75,28 @@ pub(crate) struct Request {
     pub(crate) by: Instant,
     /// How long it waits for its answer.
     pub(crate) patience: Duration,
+    /// There once it is to be unblocked.
+    pub(crate) unblocks: Option<Unblocks>,
 }
 
+/// When the server is told again to unblock a command, and how long it was given before. On another connection it may
+/// have been told before the command came; and it is not told at all while the link is full.
+#[derive(Clone, Copy)]
+pub(crate) struct Unblocks {
+    at: Instant,
+    pause: Duration,
+}
+
+/// How long the server is given at first to answer a command that it was told to unblock, and then twice as long each
+/// time: longer than it takes on most ways to a server, so that it is seldom told in vain.
+const UNBLOCK_PAUSE: Duration = Duration::from_millis(50);
+
 impl Request {
+    /// How many answers of the server it gets.
+    pub(crate) fn answers(&self) -> usize {
+        self.batch.unwrap_or(1)
+    }
+
     /// Gives its place up, and what is owed: whoever is answered finds the place free.
     pub(crate) fn free(self) -> Debt {
         drop(self.seat);
@@ -86,8 +107,27 @@ impl Request {
 /// What the driver finds.
 pub(crate) struct Look {
     pub(crate) ended: bool,
+    /// It is to end, and nothing is left here. What is left elsewhere may still come here to be passed on.
+    pub(crate) idle: bool,
     /// When the first that waits to be sent gives up.
     pub(crate) first: Option<Instant>,
+}
+
+/// What was sent first, of all that is not answered.
+pub(crate) struct Oldest {
+    /// Until when it is to be answered.
+    pub(crate) by: Instant,
+    /// How long it was given for that.
+    pub(crate) patience: Duration,
+    /// When the server is to be told again to unblock it.
+    pub(crate) unblocks: Option<Instant>,
+}
+
+impl Oldest {
+    /// When something is to be done about it.
+    pub(crate) fn due(&self) -> Instant {
+        self.unblocks.map_or(self.by, |at| at.min(self.by))
+    }
 }
 
 impl Lane {
@@ -130,9 +170,10 @@ impl Lane {
 
     pub(crate) fn look(&self) -> Look {
         let queue = self.lock();
-        let idle = queue.waiting.is_empty() && queue.asked.is_empty();
+        let idle = queue.orders == Orders::Finish && queue.waiting.is_empty() && queue.asked.is_empty();
         Look {
-            ended: queue.orders >= Orders::End || queue.orders == Orders::Finish && idle,
+            ended: queue.orders >= Orders::End || self.blocks && idle,
+            idle,
             first: queue.waiting.front().map(|request| request.by),
         }
     }
@@ -179,20 +220,24 @@ impl Lane {
         (asked.len() > before, void)
     }
 
-    /// Those that the next `count` answers are for, all parts of a command one after the other. Fewer, if fewer were
-    /// asked.
-    pub(crate) fn take_asked(&self, count: usize, into: &mut Vec<Request>) {
+    /// Those for whom there is everything in the next `count` answers, all parts of a command one after the other.
+    /// Gives whether somebody waits for each of them, also for those at the end after which more are to come.
+    pub(crate) fn take_asked(&self, mut count: usize, into: &mut Vec<Request>) -> bool {
         let mut queue = self.lock();
         let mut length = 0;
-        for _ in 0..count {
-            length += queue.asked.get(length).map_or(0, |request| request.parts.unwrap_or(1));
+        while let Some(request) = queue.asked.get(length).filter(|request| request.answers() <= count) {
+            count -= request.answers();
+            length += request.parts.unwrap_or(1);
         }
         into.extend(queue.asked.drain(..length));
+        count == 0 || !queue.asked.is_empty()
     }
 
-    /// Until when the oldest that was sent is to be answered, and how long it was given.
-    pub(crate) fn oldest(&self) -> Option<(Instant, Duration)> {
-        self.lock().asked.front().map(|request| (request.by, request.patience))
+    /// The oldest that was sent and not answered.
+    pub(crate) fn oldest(&self) -> Option<Oldest> {
+        let queue = self.lock();
+        let Request { by, patience, unblocks, .. } = queue.asked.front()?;
+        Some(Oldest { by: *by, patience: *patience, unblocks: unblocks.map(|unblocks| unblocks.at) })
     }
 
     /// All that were sent and not answered, when the connection is gone.
@@ -232,7 +277,7 @@ impl Lane {
     }
 
     /// What to do about a request that nobody waits for any more.
-    pub(crate) fn interrupt(&self, slot: &Arc<Slot>) -> Interrupt {
+    pub(crate) fn interrupt(&self, slot: &Arc<Slot>, now: Instant) -> Interrupt {
         let is_it =
             |request: &Request| request.debt.slot.as_ref().is_some_and(|other| Arc::ptr_eq(other, slot));
         let mut queue = self.lock();
@@ -242,14 +287,36 @@ impl Lane {
                 .remove(at)
                 .map_or(Interrupt::Nothing, |request| Interrupt::Unsent(Box::new(request)));
         }
-        let client = queue.client;
-        match (queue.asked.front().filter(|request| is_it(request)), client) {
-            (Some(request), Some(client)) => {
-                let forked = request.debt.admission.fork(&Origin::here());
-                forked.map_or(Interrupt::Nothing, |admission| Interrupt::Unblock { client, admission })
-            }
-            _ => Interrupt::Nothing,
+        if !queue.asked.front().is_some_and(is_it) {
+            return Interrupt::Nothing;
         }
+        let interrupt = queue.unblock(now, UNBLOCK_PAUSE);
+        // The driver sees to it that it is told again.
+        let driver = queue.driver.take();
+        drop(queue);
+        driver.into_iter().for_each(Waker::wake);
+        interrupt
+    }
+
+    /// What to do about a request that is still blocked although the server was told.
+    pub(crate) fn interrupt_again(&self, now: Instant) -> Interrupt {
+        let mut queue = self.lock();
+        match queue.asked.front().and_then(|request| request.unblocks) {
+            Some(Unblocks { pause, .. }) => queue.unblock(now, pause.saturating_mul(2)),
+            None => Interrupt::Nothing,
+        }
+    }
+}
+
+impl Queue {
+    /// Has what was sent unblocked: now, and once more after `pause`.
+    fn unblock(&mut self, now: Instant, pause: Duration) -> Interrupt {
+        let (Some(request), Some(client)) = (self.asked.front_mut(), self.client) else {
+            return Interrupt::Nothing;
+        };
+        request.unblocks = Some(Unblocks { at: later(now, pause), pause });
+        let forked = request.debt.admission.fork(&Origin::here());
+        forked.map_or(Interrupt::Nothing, |admission| Interrupt::Unblock { client, admission })
     }
 }
 

@@ -36,16 +36,19 @@
 //! | says no | sent | [`Why::Server`] |
 //!
 //! # Reading order
-//! 1. [`Link`] and [`Settings`]; [`Command`], [`Value`] and [`Error`]; [`Script`].
-//! 2. `lane`: what waits to be sent and answered on one connection. `driver`: what runs on the executor. `wire`: bytes.
+//! 1. [`Link`] and [`Settings`]; [`Command`], [`Batch`], [`Value`] and [`Error`]; [`Script`].
+//! 2. `lane`: what waits to be sent and answered on one connection. `driver`: what runs on the executor. `wire`: bytes;
+//!    `decode`: answers out of them.
 //! 3. [`Answer`]: how one gets to whoever asked, and what becomes of it if he has gone.
 
 #![forbid(unsafe_code)]
 
 mod answer;
 mod backoff;
+mod batch;
 mod command;
 mod core;
+mod decode;
 mod driver;
 mod error;
 mod lane;
@@ -63,6 +66,7 @@ pub use ebbtide_lifecycle as lifecycle;
 
 pub use self::{
     answer::{Answer, Parked, Unclaimed},
+    batch::Batch,
     command::Command,
     core::Driver,
     error::{Error, Why},

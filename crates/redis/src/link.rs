@@ -18,10 +18,11 @@ use futures_io::{AsyncRead, AsyncWrite};
 
 use crate::{
     answer::{Answer, Unclaimed},
+    batch::Batch,
     command::Command,
     core::{Core, Driver, Lanes, Question},
     driver::drive,
-    error::Error,
+    error::{Error, Why},
     lane::{Lane, Orders},
     script::{Call, Part},
     settings::Settings,
@@ -100,6 +101,16 @@ impl Link {
     /// while the link stops, as a part of what is in flight.
     pub fn ask_or(&self, command: Command, unclaimed: &Unclaimed) -> Answer {
         self.question(command, None, Some(unclaimed))
+    }
+
+    /// Sends several commands in a row. The answer is an array with that to each, of which some may be
+    /// [refusals](Value::Refusal): what one comes to does not concern the others. It counts as one that is in flight,
+    /// and costs much less than as many answers would.
+    pub fn ask_all(&self, batch: Batch) -> Answer {
+        match batch.freeze() {
+            Some(command) => self.core.ask(Question { command, unclaimed: None, wait: None }),
+            None => Answer::given(self.core.clone(), Ok(Value::Array(Vec::new()))),
+        }
     }
 
     /// Sends a command whose answer nobody waits for.
@@ -189,6 +200,12 @@ impl Link {
         }
     }
 
+    /// An error of a command of this link: for what is found in the [answers](Link::ask_all) to several.
+    #[must_use]
+    pub fn error(&self, command: &'static str, why: Why) -> Error {
+        Error::new(command, &self.core.address, why)
+    }
+
     /// What the server is called in errors.
     #[must_use]
     pub fn address(&self) -> &str {
@@ -215,6 +232,8 @@ fn is_unknown(error: &Error) -> bool {
 
 impl Drop for Owner {
     fn drop(&mut self) {
+        // Nobody is left to ask.
+        self.core.intake.gate().seal();
         self.core.order(Orders::Finish);
     }
 }

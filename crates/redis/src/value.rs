@@ -3,7 +3,6 @@
 use std::fmt;
 
 use bytes::Bytes;
-use redis_protocol::resp2::types::BytesFrame;
 
 /// An answer of the server, or a part of one.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -13,7 +12,8 @@ pub enum Value {
     Nil,
     /// A number.
     Int(i64),
-    /// A string of bytes, or a word such as `OK`.
+    /// A string of bytes, or a word such as `OK`. It keeps all that was read with it in memory: copy what is to be kept
+    /// for long.
     Bytes(Bytes),
     /// Several.
     Array(Vec<Value>),
@@ -57,19 +57,11 @@ impl Value {
     }
 }
 
-impl From<BytesFrame> for Value {
-    fn from(frame: BytesFrame) -> Self {
-        match frame {
-            BytesFrame::Null => Self::Nil,
-            BytesFrame::Integer(number) => Self::Int(number),
-            BytesFrame::SimpleString(bytes) | BytesFrame::BulkString(bytes) => Self::Bytes(bytes),
-            BytesFrame::Array(frames) => Self::Array(frames.into_iter().map(Self::from).collect()),
-            BytesFrame::Error(text) => Self::Refusal(ServerError { text: text.to_string() }),
-        }
-    }
-}
-
 impl ServerError {
+    pub(crate) fn new(text: String) -> Self {
+        Self { text }
+    }
+
     /// The first word, by which a program tells one error from another.
     #[must_use]
     pub fn code(&self) -> &str {

@@ -9,9 +9,8 @@ use std::{
 
 use bytes::{Buf, BytesMut};
 use futures_io::{AsyncRead, AsyncWrite};
-use redis_protocol::resp2::decode::decode_bytes_mut;
 
-use crate::{command::Command, value::Value};
+use crate::{command::Command, decode::Decoder, value::Value};
 
 /// How much is read at a time.
 const CHUNK: usize = 32 << 10;
@@ -27,14 +26,14 @@ pub(crate) struct Wire {
     pub(crate) out: BytesMut,
     /// Whether something was written that was not flushed.
     unflushed: bool,
-    /// What was read, and is not a whole answer.
-    input: BytesMut,
+    /// Has what was read.
+    input: Decoder,
     chunk: Box<[u8]>,
 }
 
 impl Wire {
     pub(crate) fn new(stream: Pin<Box<dyn Stream>>) -> Self {
-        let (out, input) = (BytesMut::new(), BytesMut::new());
+        let (out, input) = (BytesMut::new(), Decoder::default());
         Self { stream, out, unflushed: false, input, chunk: vec![0; CHUNK].into() }
     }
 
@@ -62,19 +61,13 @@ impl Wire {
             let why = "the server has closed the connection";
             return Poll::Ready(Err(io::Error::new(io::ErrorKind::UnexpectedEof, why)));
         }
-        self.input.extend_from_slice(&self.chunk[..count]);
+        self.input.extend(&self.chunk[..count]);
         Poll::Ready(Ok(()))
     }
 
     /// The next answer, if all of it was read.
     pub(crate) fn answer(&mut self) -> io::Result<Option<Value>> {
-        if self.input.is_empty() {
-            return Ok(None);
-        }
-        let decoded = decode_bytes_mut(&mut self.input);
-        let decoded =
-            decoded.map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error.to_string()))?;
-        Ok(decoded.map(|(frame, _, _)| frame.into()))
+        Ok(self.input.next()?)
     }
 
     /// Sends what a connection begins with. Gives the answers.

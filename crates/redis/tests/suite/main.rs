@@ -1,5 +1,6 @@
 //! The facts about a link, with a real server.
 
+mod batch;
 mod elsewhere;
 mod link;
 mod outage;

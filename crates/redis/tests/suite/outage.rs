@@ -1,12 +1,19 @@
 use std::{
-    io::{Read as _, Write as _},
+    future::ready,
+    io::{self, Read as _, Write as _},
+    mem,
     net::TcpListener,
+    pin::Pin,
+    sync::{Arc, mpsc},
+    task::{Context, Poll, Waker},
     thread,
     time::Duration,
 };
 
 use ebbtide_lifecycle::Component;
-use ebbtide_redis::{Command, Settings, Value, Why, testing::Server};
+use ebbtide_reactor::EventLoop;
+use ebbtide_redis::{Command, Link, Settings, Unclaimed, Value, Why, testing::Server};
+use futures_io::{AsyncRead, AsyncWrite};
 
 use crate::{finish, greeted, impatient, site, until_blocked};
 
@@ -123,4 +130,119 @@ fn a_loop_that_stops_leaves_nobody_waiting() {
         assert_eq!(finish(answer).unwrap_err().why(), &Why::Undriven);
     }
     assert!(site.link.balance().check().is_ok());
+}
+
+#[test]
+fn what_was_answered_before_the_server_talks_nonsense_is_answered() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let site = site(listener.local_addr().unwrap(), impatient(20_000));
+    let asked = [0, 1].map(|_| site.link.ask(Command::new("PING")));
+    let server = thread::spawn(move || {
+        let mut stream = greeted(&listener);
+        stream.read_exact(&mut [0; 28]).unwrap();
+        stream.write_all(b"+PONG\r\n!?\r\n").unwrap();
+        stream.read_to_end(&mut Vec::new())
+    });
+    let [first, second] = asked.map(finish);
+    server.join().unwrap().unwrap();
+    assert_eq!(first.unwrap(), Value::Bytes("PONG".into()));
+    let error = second.unwrap_err();
+    assert!(matches!(error.why(), Why::Lost(_)), "{error}");
+}
+
+/// A connection that breaks at its third write, when the answer to what was written before has just come.
+struct Breaking {
+    writes: usize,
+    /// Told of each write.
+    written: mpsc::Sender<()>,
+    said: &'static [u8],
+    reader: Option<Waker>,
+}
+
+impl AsyncWrite for Breaking {
+    fn poll_write(mut self: Pin<&mut Self>, _: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        self.writes += 1;
+        if self.writes == 2 {
+            // The answer to this one comes later.
+            self.written.send(()).expect("the test listens");
+            return Poll::Ready(Ok(bytes.len()));
+        }
+        self.said = b"+PONG\r\n";
+        self.reader.take().into_iter().for_each(Waker::wake);
+        let broken = self.writes > 2;
+        Poll::Ready(if broken { Err(io::ErrorKind::BrokenPipe.into()) } else { Ok(bytes.len()) })
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_close(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl AsyncRead for Breaking {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, into: &mut [u8]) -> Poll<io::Result<usize>> {
+        if self.said.is_empty() {
+            self.reader = Some(cx.waker().clone());
+            return Poll::Pending;
+        }
+        let said = mem::take(&mut self.said);
+        into[..said.len()].copy_from_slice(said);
+        Poll::Ready(Ok(said.len()))
+    }
+}
+
+#[test]
+fn what_was_answered_before_a_connection_breaks_is_answered() {
+    let events = EventLoop::new();
+    events.start().unwrap();
+    let (spawner, (say, written)) = (events.handle(), mpsc::channel());
+    let link = Link::new(
+        "nowhere",
+        impatient(20_000),
+        events.handle(),
+        move || ready(Ok(Breaking { writes: 0, written: say.clone(), said: b"", reader: None })),
+        move |driver| drop(spawner.spawn(driver)),
+    );
+    let first = link.ask(Command::new("PING"));
+    written.recv().unwrap();
+    let second = link.ask(Command::new("PING"));
+    assert_eq!(finish(first).unwrap(), Value::Bytes("PONG".into()));
+    let error = finish(second).unwrap_err();
+    assert!(matches!(error.why(), Why::Lost(_)), "{error}");
+}
+
+#[test]
+fn an_error_counts_as_what_it_is_also_where_an_answer_is_passed_on() {
+    let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let site = site(nobody, impatient(50));
+    let unclaimed: Unclaimed = Arc::new(|_| None);
+    let ask = || site.link.ask_or(Command::new("PING"), &unclaimed);
+    let (taken, left) = (ask(), ask());
+    finish(taken).unwrap_err();
+    finish(site.link.ask(Command::new("PING"))).unwrap_err();
+    drop(left);
+    assert_eq!(site.link.balance().to_string(), "accepted 3, handed back 3");
+}
+
+#[test]
+fn one_who_panics_over_an_unclaimed_answer_takes_no_others_with_him() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let site = site(listener.local_addr().unwrap(), impatient(20_000));
+    let panics: Unclaimed = Arc::new(|_| panic!("as a test wants it"));
+    let left = site.link.ask_or(Command::new("PING"), &panics);
+    let next = site.link.ask(Command::new("PING"));
+    let server = thread::spawn(move || {
+        let mut stream = greeted(&listener);
+        stream.read_exact(&mut [0; 28]).unwrap();
+        drop(left);
+        stream.write_all(b"+PONG\r\n+PONG\r\n").unwrap();
+        stream.read_to_end(&mut Vec::new())
+    });
+    finish(next).unwrap();
+    assert_eq!(site.link.balance().to_string(), "accepted 2, completed 1, failed 1");
+    drop(site);
+    server.join().unwrap().unwrap();
 }

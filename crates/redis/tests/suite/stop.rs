@@ -1,7 +1,7 @@
 use std::{
     io::{Read, Write},
-    net::TcpListener,
-    sync::mpsc,
+    net::{TcpListener, TcpStream},
+    sync::{Arc, mpsc},
     thread,
     time::Duration,
 };
@@ -11,7 +11,7 @@ use ebbtide_lifecycle::{
     conformance::{self, Finish, Specimen},
     time::{Deadline, SystemClock},
 };
-use ebbtide_redis::{Command, Link, Settings, Why, testing::Server};
+use ebbtide_redis::{Command, Link, Settings, Unclaimed, Why, testing::Server};
 
 use crate::{Site, finish, greeted, site};
 
@@ -107,4 +107,66 @@ fn a_stop_does_not_wait_for_what_is_parked() {
     assert!(late.park().is_none(), "nothing is parked any more");
     assert_eq!(stopping.wait(), Stopped::Clean);
     drop(parked);
+}
+
+/// The end of a server that has answered what a connection for a command that blocks begins with.
+fn greeted_as_seven(listener: &TcpListener) -> TcpStream {
+    let (mut stream, _) = listener.accept().expect("the link connects");
+    stream.read_exact(&mut [0; 14 + 24]).expect("a PING, and a CLIENT ID");
+    stream.write_all(b"+PONG\r\n:7\r\n").expect("the link reads");
+    stream
+}
+
+#[test]
+fn what_is_unclaimed_is_passed_on_also_when_all_handles_are_gone() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let Site { link, events } = site(listener.local_addr().unwrap(), Settings::default());
+    let pass: Unclaimed = Arc::new(|_| Some(Command::new("PASS")));
+    let blpop = Command::new("BLPOP").arg("bell").int(20);
+    let mut asked = vec![0; blpop.pack().len()];
+    let wait = link.wait_or(blpop, Duration::from_secs(20), &pass);
+    let mut blocked = greeted_as_seven(&listener);
+    blocked.read_exact(&mut asked).unwrap();
+    drop(wait);
+    drop(link);
+    let mut main = greeted(&listener);
+    main.read_exact(&mut vec![0; Command::new("CLIENT").arg("UNBLOCK").int(7).pack().len()]).unwrap();
+    main.write_all(b":1\r\n").unwrap();
+    // As long as something may have to be passed on, there is a connection for it; else it would be closed by then.
+    main.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
+    let mut heard = [0; 100];
+    assert!(!matches!(main.read(&mut heard), Ok(0)));
+    main.set_read_timeout(Some(crate::AGES)).unwrap();
+    blocked.write_all(b"*2\r\n$4\r\nbell\r\n$1\r\n1\r\n").unwrap();
+    // The server may be told to unblock more than once meanwhile.
+    let (mut all, passed) = (Vec::new(), Command::new("PASS").pack());
+    while !all.ends_with(&passed) {
+        let count = main.read(&mut heard).unwrap();
+        assert_ne!(count, 0, "it is not passed on: {}", String::from_utf8_lossy(&all));
+        all.extend_from_slice(&heard[..count]);
+    }
+    events.stop();
+}
+
+/// On two connections, what was sent first need not be done first.
+#[test]
+fn a_command_that_does_not_block_yet_when_it_is_to_be_unblocked_is_unblocked_later() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let site = site(listener.local_addr().unwrap(), Settings::default());
+    let blpop = Command::new("BLPOP").arg("bell").int(300);
+    let mut asked = vec![0; blpop.pack().len()];
+    let wait = site.link.wait(blpop, Duration::from_secs(300));
+    let mut blocked = greeted_as_seven(&listener);
+    blocked.read_exact(&mut asked).unwrap();
+    drop(wait);
+    let mut main = greeted(&listener);
+    main.set_read_timeout(Some(crate::AGES)).unwrap();
+    let mut unblock = vec![0; Command::new("CLIENT").arg("UNBLOCK").int(7).pack().len()];
+    for did in [":0\r\n", ":0\r\n", ":1\r\n"] {
+        main.read_exact(&mut unblock).unwrap();
+        main.write_all(did.as_bytes()).unwrap();
+    }
+    blocked.write_all(b"*-1\r\n").unwrap();
+    let soon = Deadline::after(SystemClock, crate::AGES);
+    assert_eq!(site.link.stop(soon, &Reason::requested("test")).wait(), Stopped::Clean);
 }
