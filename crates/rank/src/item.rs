@@ -11,7 +11,7 @@ use serde::{
 
 use crate::{
     plain::{Plain, Reader},
-    rows::{ColumnBuilder, Kind, RowsBuilder, Scalar, Slot},
+    rows::{ColumnBuilder, Fields, Kind, Rows, RowsBuilder, Scalar, Slot},
 };
 
 /// Reads a row, and puts it behind the others.
@@ -153,42 +153,120 @@ impl Visitor<'_> for Cell<'_> {
     }
 }
 
-/// Reads an item of a list on a server.
-pub(crate) fn read_item(rows: &mut RowsBuilder, item: &Value) -> Result<(), String> {
-    match item {
-        Value::Int(id) => rows.row(*id),
-        Value::Bytes(bytes) => {
-            if read_plain(rows, bytes).is_some() {
-                return Ok(());
-            }
-            rows.give_up_row();
-            let mut reader = serde_json::Deserializer::from_slice(bytes);
-            let read = Item { rows, id: None }.deserialize(&mut reader).and_then(|()| reader.end());
-            read.map_err(|error| format!("an item cannot be read: {error}: {}", excerpt(bytes)))?;
-        }
-        other => return Err(format!("an item is not a string: {other:?}")),
-    }
-    Ok(())
+/// Reads the items of lists on a server.
+pub(crate) struct Items {
+    rows: RowsBuilder,
+    outline: Outline,
 }
 
-/// Reads an item that is what most are. If it is not, some of it may be in the row that is being filled.
-fn read_plain(rows: &mut RowsBuilder, bytes: &[u8]) -> Option<()> {
-    let text = str::from_utf8(bytes).ok()?;
-    let mut reader = Reader::new(text);
-    let mut id = None;
-    if text.starts_with('{') {
-        reader.object(|name, value| match (rows.slot(name), value) {
-            (Slot::Id, Plain::Int(own)) => id.replace(own).is_none().then_some(()),
-            (Slot::Column(at), value) => rows.column(at).1.push_plain(&value).ok(),
-            (Slot::Nowhere, _) => Some(()),
-            (Slot::Id | Slot::Taken, _) => None,
-        })?;
-    } else if let Plain::Int(own) = reader.value()? {
-        id = Some(own);
+/// What an object looked like: what stands before each of its values, and where those go. In a list most look the same,
+/// but that some fields are not there, and then nothing has to be looked up.
+#[derive(Default)]
+struct Outline {
+    /// All that stands between values, one behind the other.
+    text: String,
+    /// Up to where each begins in there, and the slot of the value behind it. Empty if there was no object yet.
+    gaps: Vec<(usize, Slot)>,
+}
+
+impl Items {
+    /// Into the columns that are declared; into any, if none is.
+    pub(crate) fn new(fields: &Fields) -> Self {
+        Self { rows: RowsBuilder::new(fields), outline: Outline::default() }
     }
-    reader.end()?;
-    rows.row(id?);
-    Some(())
+
+    /// Makes room for so many more.
+    pub(crate) fn reserve(&mut self, items: usize) {
+        self.rows.reserve(items);
+    }
+
+    pub(crate) fn build(self) -> Rows {
+        self.rows.build()
+    }
+
+    pub(crate) fn read(&mut self, item: &Value) -> Result<(), String> {
+        match item {
+            Value::Int(id) => self.rows.row(*id),
+            Value::Bytes(bytes) => {
+                if self.read_plain(bytes).is_some() {
+                    return Ok(());
+                }
+                self.rows.give_up_row();
+                let mut reader = serde_json::Deserializer::from_slice(bytes);
+                let item = Item { rows: &mut self.rows, id: None };
+                let read = item.deserialize(&mut reader).and_then(|()| reader.end());
+                read.map_err(|error| format!("an item cannot be read: {error}: {}", excerpt(bytes)))?;
+            }
+            other => return Err(format!("an item is not a string: {other:?}")),
+        }
+        Ok(())
+    }
+
+    /// Reads an item that is what most are. If it is not, some of it may be in the row that is being filled.
+    fn read_plain(&mut self, bytes: &[u8]) -> Option<()> {
+        let text = str::from_utf8(bytes).ok()?;
+        if !text.starts_with('{') {
+            let mut reader = Reader::new(text);
+            let Plain::Int(id) = reader.value()? else { return None };
+            reader.end()?;
+            self.rows.row(id);
+            return Some(());
+        }
+        if !self.outline.gaps.is_empty() {
+            if self.read_alike(text).is_some() {
+                return Some(());
+            }
+            self.rows.give_up_row();
+        }
+        self.read_object(text)
+    }
+
+    /// Reads an object that looks like the one before it, but that some fields may not be there.
+    fn read_alike(&mut self, text: &str) -> Option<()> {
+        let (mut reader, mut id, mut begin) = (Reader::new(text), None, 0);
+        for (end, slot) in &self.outline.gaps {
+            let gap = &self.outline.text[begin..*end];
+            begin = *end;
+            if reader.exactly(gap).is_none() {
+                continue;
+            }
+            match (slot, reader.value()?) {
+                (Slot::Column(at), value) => self.rows.next_in(*at).push_plain(&value).ok()?,
+                (Slot::Id, Plain::Int(own)) => id = Some(own),
+                (Slot::Nowhere, _) => {}
+                (Slot::Id | Slot::Taken, _) => return None,
+            }
+        }
+        reader.exactly("}")?;
+        reader.end()?;
+        self.rows.row(id?);
+        Some(())
+    }
+
+    /// Reads an object, and remembers what it looked like.
+    fn read_object(&mut self, text: &str) -> Option<()> {
+        let Self { rows, outline } = self;
+        let (mut reader, mut id) = (Reader::new(text), None);
+        outline.text.clear();
+        outline.gaps.clear();
+        let read = reader.object(|field| {
+            let slot = rows.slot(field.name);
+            outline.text.push_str(field.before);
+            outline.gaps.push((outline.text.len(), slot));
+            match (slot, field.value) {
+                (Slot::Id, Plain::Int(own)) => id.replace(own).is_none().then_some(()),
+                (Slot::Column(at), value) => rows.column(at).1.push_plain(&value).ok(),
+                (Slot::Nowhere, _) => Some(()),
+                (Slot::Id | Slot::Taken, _) => None,
+            }
+        });
+        let Some(id) = read.and(reader.end()).and(id) else {
+            outline.gaps.clear();
+            return None;
+        };
+        rows.row(id);
+        Some(())
+    }
 }
 
 /// Reads a hash on a server, which has only strings: for a column that is declared they have to be what it holds, for
@@ -228,15 +306,65 @@ fn excerpt(bytes: &[u8]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::rows::{Fields, Rows};
+    use proptest::prelude::*;
 
-    fn read(items: &[&str]) -> Result<Rows, String> {
+    use super::*;
+
+    fn read(items: &[impl AsRef<str>]) -> Result<Rows, String> {
+        let mut all = Items::new(&Fields::default());
+        for item in items {
+            all.read(&Value::Bytes(item.as_ref().as_bytes().to_vec().into()))?;
+        }
+        Ok(all.build())
+    }
+
+    /// The same, each item by the parser that knows all of JSON.
+    fn parse(items: &[String]) -> Result<Rows, String> {
         let mut rows = RowsBuilder::new(&Fields::default());
         for item in items {
-            read_item(&mut rows, &Value::Bytes(item.as_bytes().to_vec().into()))?;
+            let mut reader = serde_json::Deserializer::from_str(item);
+            let read = Item { rows: &mut rows, id: None }.deserialize(&mut reader);
+            read.and_then(|()| reader.end()).map_err(|error| error.to_string())?;
         }
         Ok(rows.build())
+    }
+
+    /// Some fields of an item, in some order, written in some way.
+    fn item() -> impl Strategy<Value = String> {
+        let number =
+            prop_oneof![Just("null"), Just("7"), Just("-12"), Just("0.5"), Just("1e3"), Just("-0.25")];
+        let text = prop_oneof![
+            Just("null"),
+            Just("\"DE\""),
+            Just("\"a b c d e f g\""),
+            Just("\"\\n\""),
+            Just("\"ü\"")
+        ];
+        let field = prop_oneof![
+            (prop_oneof![Just("likes"), Just("score")], number),
+            (prop_oneof![Just("title"), Just("id2")], text),
+        ];
+        let fields = proptest::collection::vec(field, 0..4);
+        (0_i64..3, fields, 0_usize..5, prop_oneof![3 => Just(""), 1 => Just(" ")]).prop_map(
+            |(id, fields, at, space)| {
+                let mut fields: Vec<_> =
+                    fields.into_iter().map(|(name, value)| format!("\"{name}\":{space}{value}")).collect();
+                fields.insert(at.min(fields.len()), format!("\"id\":{space}{id}"));
+                format!("{{{}}}", fields.join(","))
+            },
+        )
+    }
+
+    proptest! {
+        #[test]
+        fn items_are_what_a_parser_makes_of_them_whatever_came_before(
+            items in proptest::collection::vec(item(), 0..12)
+        ) {
+            match (read(&items), parse(&items)) {
+                (Ok(read), Ok(parsed)) => prop_assert_eq!(read, parsed),
+                (read, parsed) => prop_assert!(read.is_err() && parsed.is_err(), "{read:?} {parsed:?}"),
+            }
+        }
     }
 
     #[test]

@@ -11,6 +11,14 @@ pub(crate) enum Plain<'t> {
     Text(&'t str),
 }
 
+/// A field of an object.
+pub(crate) struct Field<'t> {
+    /// All that stands between the value before it, or the beginning, and its own value.
+    pub(crate) before: &'t str,
+    pub(crate) name: &'t str,
+    pub(crate) value: Plain<'t>,
+}
+
 /// Reads a text, as far as it is plain. Everything gives none as soon as it is not, and then means nothing.
 pub(crate) struct Reader<'t> {
     text: &'t str,
@@ -33,18 +41,31 @@ impl<'t> Reader<'t> {
     }
 
     /// An object, with its fields in order, as long as `each` takes them.
-    pub(crate) fn object(&mut self, mut each: impl FnMut(&'t str, Plain<'t>) -> Option<()>) -> Option<()> {
+    pub(crate) fn object(&mut self, mut each: impl FnMut(Field<'t>) -> Option<()>) -> Option<()> {
+        let mut end = self.at;
         self.skip(b'{')?;
         loop {
             let name = self.string()?;
             self.skip(b':')?;
-            each(name, self.value()?)?;
+            self.peek()?;
+            let before = self.text.get(end..self.at)?;
+            let value = self.value()?;
+            end = self.at;
+            each(Field { before, name, value })?;
             if self.skip(b',').is_none() {
                 return self.skip(b'}');
             }
         }
     }
 
+    /// Just this text.
+    #[inline]
+    pub(crate) fn exactly(&mut self, expected: &str) -> Option<()> {
+        let rest = self.text.as_bytes().get(self.at..)?;
+        rest.starts_with(expected.as_bytes()).then(|| self.at += expected.len())
+    }
+
+    #[inline]
     pub(crate) fn value(&mut self) -> Option<Plain<'t>> {
         match self.peek()? {
             b'"' => self.string().map(Plain::Text),
@@ -57,11 +78,13 @@ impl<'t> Reader<'t> {
     }
 
     /// Nothing comes any more.
+    #[inline]
     pub(crate) fn end(&self) -> Option<()> {
         (self.at == self.text.len()).then_some(())
     }
 
     /// The next byte that is not a space.
+    #[inline]
     fn peek(&mut self) -> Option<u8> {
         let mut next = self.byte()?;
         while next == b' ' {
@@ -71,10 +94,12 @@ impl<'t> Reader<'t> {
         Some(next)
     }
 
+    #[inline]
     fn byte(&self) -> Option<u8> {
         self.text.as_bytes().get(self.at).copied()
     }
 
+    #[inline]
     fn skip(&mut self, byte: u8) -> Option<()> {
         (self.peek()? == byte).then(|| self.at += 1)
     }
@@ -84,28 +109,33 @@ impl<'t> Reader<'t> {
         Some(means)
     }
 
+    #[inline]
     fn string(&mut self) -> Option<&'t str> {
         self.skip(b'"')?;
         let rest = self.text.get(self.at..)?;
-        let len = rest.bytes().position(|byte| byte == b'"' || byte == b'\\' || byte < b' ')?;
+        let len = end_of_string(rest.as_bytes())?;
         self.at += len;
         (self.byte()? == b'"').then(|| self.at += 1)?;
         rest.get(..len)
     }
 
     /// The digits here, behind others that make up `number`, and how many they are.
+    #[inline]
     fn digits(&mut self, mut number: u64, most: usize) -> Option<(u64, usize)> {
-        let start = self.at;
-        while let Some(digit @ b'0'..=b'9') = self.byte() {
-            number = number * 10 + u64::from(digit - b'0');
-            self.at += 1;
-            if self.at - start > most {
+        let rest = self.text.as_bytes().get(self.at..)?;
+        let mut count = 0;
+        for digit in rest.iter().map(|byte| byte.wrapping_sub(b'0')).take_while(|digit| *digit <= 9) {
+            if count == most {
                 return None;
             }
+            number = number * 10 + u64::from(digit);
+            count += 1;
         }
-        Some((number, self.at - start)).filter(|(_, count)| *count > 0)
+        self.at += count;
+        (count > 0).then_some((number, count))
     }
 
+    #[inline]
     fn number(&mut self) -> Option<Plain<'t>> {
         let is_negative = self.byte()? == b'-';
         self.at += usize::from(is_negative);
@@ -133,8 +163,29 @@ impl<'t> Reader<'t> {
     }
 }
 
+/// Where the first quote, backslash or control character is: what a string ends with, or has escaped.
+#[inline]
+pub(crate) fn end_of_string(bytes: &[u8]) -> Option<usize> {
+    // Eight at a time. In each byte the highest bit says whether it is one, at least up to the first that is.
+    const ONES: u64 = u64::MAX / 0xFF;
+    const HIGHEST: u64 = ONES << 7;
+    let less_than = |word: u64, least: u8| word.wrapping_sub(ONES * u64::from(least)) & !word & HIGHEST;
+    let equal = |word: u64, byte: u8| less_than(word ^ (ONES * u64::from(byte)), 1);
+    let (words, rest) = bytes.as_chunks();
+    for (nth, word) in words.iter().enumerate() {
+        let word = u64::from_le_bytes(*word);
+        let ends = equal(word, b'"') | equal(word, b'\\') | less_than(word, b' ');
+        if ends != 0 {
+            return Some(nth * size_of::<u64>() + ends.trailing_zeros() as usize / 8);
+        }
+    }
+    let ends = |byte: &u8| matches!(byte, b'"' | b'\\' | ..b' ');
+    rest.iter().position(ends).map(|at| bytes.len() - rest.len() + at)
+}
+
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
     use serde_json::Value;
 
     use super::*;
@@ -156,8 +207,8 @@ mod tests {
             return reader.end().map(|()| read);
         }
         let mut fields = serde_json::Map::new();
-        reader.object(|name, plain| {
-            fields.insert(name.to_owned(), value(&plain));
+        reader.object(|field| {
+            fields.insert(field.name.to_owned(), value(&field.value));
             Some(())
         })?;
         reader.end().map(|()| fields.into())
@@ -219,6 +270,14 @@ mod tests {
             "{\"a\":1 \"b\":2}",
         ] {
             assert_eq!(read(text), None, "{text}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_string_ends_where_its_first_odd_byte_is(bytes: Vec<u8>) {
+            let odd = bytes.iter().position(|byte| matches!(byte, b'"' | b'\\' | ..b' '));
+            prop_assert_eq!(end_of_string(&bytes), odd);
         }
     }
 }

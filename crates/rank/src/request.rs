@@ -77,7 +77,7 @@ impl Request {
     fn plain(text: &str) -> Option<Self> {
         let (mut user, mut name) = (None, None);
         let mut reader = Reader::new(text);
-        reader.object(|field, value| match (field, value) {
+        reader.object(|field| match (field.name, field.value) {
             ("user_id", Plain::Int(id)) => user.replace(id).is_none().then_some(()),
             ("request_id", Plain::Text(id)) => name.replace(id).is_none().then_some(()),
             _ => None,
@@ -95,6 +95,31 @@ impl Request {
     /// # Errors
     /// Says what is wrong, and where.
     pub fn from_value(json: &Value) -> Result<Self, RequestError> {
+        let Draft { user_id, request_id, params } = Draft::read(json)?;
+        Ok(match request_id {
+            Some(request_id) => Self { user_id, request_id, params },
+            None => Self { params, ..Self::new(user_id) },
+        })
+    }
+
+    /// Whether that would be a request. None is made, which would have an id.
+    ///
+    /// # Errors
+    /// Says what is wrong, and where.
+    pub fn check(json: &Value) -> Result<(), RequestError> {
+        Draft::read(json).map(drop)
+    }
+}
+
+/// What a request says.
+struct Draft {
+    user_id: i64,
+    request_id: Option<Arc<str>>,
+    params: Vars,
+}
+
+impl Draft {
+    fn read(json: &Value) -> Result<Self, RequestError> {
         let Some(fields) = json.as_object() else {
             return Err(RequestError(format!(
                 "expected an object such as {{\"user_id\": 1}}, got {}",
@@ -112,13 +137,13 @@ impl Request {
             return Err(RequestError("the request has no `user_id`: say whom it is for".to_owned()));
         };
         let user_id = user.as_i64().ok_or_else(|| misfit("user_id", "a whole number", user))?;
-        let mut request = Self::new(user_id);
-        match fields.get("request_id") {
-            None | Some(Value::Null) => {}
-            Some(Value::String(id)) => request.request_id = id.as_str().into(),
-            Some(Value::Number(id)) => request.request_id = id.to_string().into(),
+        let request_id = match fields.get("request_id") {
+            None | Some(Value::Null) => None,
+            Some(Value::String(id)) => Some(id.as_str().into()),
+            Some(Value::Number(id)) => Some(id.to_string().into()),
             Some(other) => return Err(misfit("request_id", "a string", other)),
-        }
+        };
+        let mut draft = Self { user_id, request_id, params: Vars::default() };
         match fields.get("params") {
             None | Some(Value::Null) => {}
             Some(Value::Object(params)) => {
@@ -126,12 +151,12 @@ impl Request {
                     let misfit = || {
                         misfit(&format!("params.{name}"), "a string, a number, true, false or null", value)
                     };
-                    request.params.set(name.as_str(), Scalar::from_json(value).ok_or_else(misfit)?);
+                    draft.params.set(name.as_str(), Scalar::from_json(value).ok_or_else(misfit)?);
                 }
             }
             Some(other) => return Err(misfit("params", "an object", other)),
         }
-        Ok(request)
+        Ok(draft)
     }
 }
 

@@ -12,6 +12,7 @@ mod listener;
 mod metrics;
 mod reply;
 mod routes;
+mod seldom;
 mod service;
 mod wire;
 

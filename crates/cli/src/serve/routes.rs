@@ -1,6 +1,11 @@
 //! Which path is answered by what.
 
-use std::sync::Arc;
+use std::{
+    future::poll_fn,
+    pin::{Pin, pin},
+    sync::Arc,
+    time::Instant,
+};
 
 use ebbtide::{
     dag::{RunError, json::nearest},
@@ -8,7 +13,6 @@ use ebbtide::{
     timeout::timeout,
 };
 use ebbtide_rank::Request;
-use http_body_util::{BodyExt, LengthLimitError, Limited};
 use hyper::{
     Method, StatusCode,
     body::{Body as _, Bytes, Incoming},
@@ -25,15 +29,25 @@ use super::{
 use crate::engine::Engine;
 
 impl Desk {
-    /// Answers a request.
-    pub(super) async fn answer(&self, request: hyper::Request<Incoming>, work: &Admission<Tempo>) -> Reply {
+    /// Answers a request. Says when, too.
+    pub(super) async fn answer(
+        &self,
+        request: hyper::Request<Incoming>,
+        work: &Admission<Tempo>,
+    ) -> (Reply, Instant) {
+        let is_post = request.method() == Method::POST;
+        let plan = request.uri().path().strip_prefix("/plans/").and_then(|name| self.find(name));
+        if let Some(at) = plan.filter(|_| is_post) {
+            return self.run(at, request.into_body(), work).await;
+        }
+        (self.tell(&request), self.site().events.now())
+    }
+
+    /// Answers what needs no run.
+    fn tell(&self, request: &hyper::Request<Incoming>) -> Reply {
         let path = request.uri().path();
         if let Some(name) = path.strip_prefix("/plans/") {
-            let Some(at) = self.find(name) else { return self.unknown(path, name) };
-            if request.method() != Method::POST {
-                return not_allowed("POST");
-            }
-            return self.run(at, request.into_body(), work).await;
+            return if self.find(name).is_some() { not_allowed("POST") } else { self.unknown(path, name) };
         }
         if !matches!(path, "/plans" | "/metrics" | "/health/live" | "/health/ready") {
             return self.unknown(path, path);
@@ -61,18 +75,15 @@ impl Desk {
     }
 
     /// Runs a plan for the request in the body.
-    async fn run(&self, at: usize, body: Incoming, work: &Admission<Tempo>) -> Reply {
+    async fn run(&self, at: usize, body: Incoming, work: &Admission<Tempo>) -> (Reply, Instant) {
         let (site, requests) = (self.site(), &self.service.requests);
-        let engine = &site.engines[at];
+        let (engine, begin) = (&site.engines[at], site.events.now());
         let Ok(permit) = requests.enter() else {
             site.metrics.refused();
             let most = requests.in_flight();
-            return reply::later(
-                "overloaded",
-                format!("{most} requests are being answered: try again later"),
-            );
+            let message = format!("{most} requests are being answered: try again later");
+            return (reply::later("overloaded", message), begin);
         };
-        let begin = site.events.now();
         let (said, reply) = match self.read(body).await {
             Ok(request) => {
                 // It is a child of work that was accepted: none is refused but by a stop that has given up.
@@ -89,12 +100,13 @@ impl Desk {
             Err(wrong) => (Said::Wrong, wrong),
         };
         permit.settle(Outcome::Completed);
-        site.metrics.answered(at, said, site.events.now() - begin);
-        reply
+        let end = site.events.now();
+        site.metrics.answered(at, said, end - begin);
+        (reply, end)
     }
 
     /// Reads a request, or says what is wrong with it.
-    async fn read(&self, body: Incoming) -> Result<Arc<Request>, Reply> {
+    async fn read(&self, mut body: Incoming) -> Result<Arc<Request>, Reply> {
         let (body_max, body_timeout) = (self.service.body_max, self.service.body_timeout);
         let too_large = || {
             let message = format!("a request may have {body_max} bytes");
@@ -104,11 +116,12 @@ impl Desk {
         if usize::try_from(body.size_hint().lower()).map_or(true, |length| length > body_max) {
             return Err(too_large());
         }
-        let body = Limited::new(body, body_max).collect();
-        let body: Bytes = match timeout(&self.site().events, body_timeout, body).await {
-            Ok(Ok(body)) => body.to_bytes(),
-            Ok(Err(error)) if error.is::<LengthLimitError>() => return Err(too_large()),
-            Ok(Err(error)) => {
+        // Pinned here, so that the timeout has nothing to drop.
+        let whole = pin!(whole(&mut body, body_max));
+        let body = match timeout(&self.site().events, body_timeout, whole).await {
+            Ok(Ok(body)) => body,
+            Ok(Err(Unread::TooLarge)) => return Err(too_large()),
+            Ok(Err(Unread::Broken(error))) => {
                 let message = format!("the request ended too early: {error}");
                 return Err(reply::wrong(StatusCode::BAD_REQUEST, "bad_request", message));
             }
@@ -143,6 +156,36 @@ impl Desk {
         };
         reply::wrong(StatusCode::NOT_FOUND, "not_found", message)
     }
+}
+
+/// Why there is no body.
+enum Unread {
+    TooLarge,
+    Broken(hyper::Error),
+}
+
+/// All of a body, of so many bytes at most. What comes in one piece, as most do, is not copied.
+async fn whole(body: &mut Incoming, most: usize) -> Result<Bytes, Unread> {
+    let (mut first, mut all) = (Bytes::new(), Vec::new());
+    while let Some(frame) = poll_fn(|cx| Pin::new(&mut *body).poll_frame(cx)).await {
+        // What is no data is a trailer, which nobody asks for.
+        let Ok(data) = frame.map_err(Unread::Broken)?.into_data() else { continue };
+        if data.len() > most - first.len().max(all.len()) {
+            return Err(Unread::TooLarge);
+        }
+        if first.is_empty() {
+            first = data;
+        } else {
+            if all.is_empty() {
+                all.extend_from_slice(&first);
+            }
+            all.extend_from_slice(&data);
+        }
+        if body.is_end_stream() {
+            break;
+        }
+    }
+    Ok(if all.is_empty() { first } else { all.into() })
 }
 
 /// So large an answer may be before its memory has to grow.

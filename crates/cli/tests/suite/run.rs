@@ -31,6 +31,11 @@ fn without_a_request_the_plans_sample_is_answered() {
 }
 
 #[test]
+fn a_request_without_an_id_is_the_first_of_its_process() {
+    assert_eq!(ebbtide(["run", "feed"]).ends_with(0).json()["request_id"], "r1");
+}
+
+#[test]
 fn the_feed_is_ranked_and_the_same_each_time() {
     let run = || ebbtide(["run", "feed", "--request", r#"{"user_id": 7, "request_id": "f"}"#]).ends_with(0);
     let said = run();
@@ -140,7 +145,7 @@ fn files_about_a_run_that_failed_are_written_too() {
 #[test]
 fn an_explanation_is_on_standard_error_and_timings_are_in_the_answer() {
     let said = ebbtide(["run", "hello", "--explain", "--timings"]).ends_with(0);
-    said.complains(["plan hello took", "the critical path:", "doubled", "source (async): ok"]);
+    said.complains(["plan hello took", "the critical path:", "doubled", "source (inline): ok"]);
     let answer = said.json();
     assert_eq!(answer["request_id"], "hello");
     let timings = answer["timings"].as_array().unwrap();

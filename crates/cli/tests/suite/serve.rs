@@ -1,5 +1,7 @@
 //! `ebbtide serve`: what is answered where.
 
+use std::time::Duration;
+
 use rustix::process::Signal;
 
 use super::{
@@ -178,4 +180,41 @@ fn a_plan_is_found_by_its_name_as_a_url_has_to_write_it() {
         assert_eq!(site.post(path, REQUEST).status, 200, "{path}");
     }
     site.post("/plans/gr%FF", REQUEST).is_error(404, "not_found");
+}
+
+#[test]
+fn a_body_may_come_in_pieces() {
+    let (site, body) = (Site::start(["hello"]), br#"{"user_id":1,"request_id":"mine"}"#);
+    let expected = site.post("/plans/hello", body).body;
+    let (one, other) = body.split_at(body.len() / 2);
+    let mut client = site.connect();
+    let head = format!("POST /plans/hello HTTP/1.1\r\nhost: test\r\ncontent-length: {}\r\n\r\n", body.len());
+    for piece in [head.as_bytes(), one] {
+        client.send(piece).unwrap();
+        assert!(client.hears_nothing(Duration::from_millis(20)));
+    }
+    client.send(other).unwrap();
+    assert_eq!(client.answer(false).unwrap().body, expected);
+
+    let chunks: String = body.iter().map(|byte| format!("1\r\n{}\r\n", char::from(*byte))).collect();
+    let head = "POST /plans/hello HTTP/1.1\r\nhost: test\r\ntransfer-encoding: chunked\r\n\r\n";
+    for end in ["0\r\n\r\n", "0\r\nx-trailer: it ends\r\n\r\n"] {
+        client.send(format!("{head}{chunks}{end}").as_bytes()).unwrap();
+        assert_eq!(client.answer(false).unwrap().body, expected);
+    }
+}
+
+#[test]
+fn requests_may_be_sent_before_the_last_is_answered() {
+    let site = Site::start(["hello"]);
+    let mut client = site.connect();
+    let request = |nth: usize| {
+        let body = format!(r#"{{"user_id":1,"request_id":"r{nth:02}"}}"#);
+        format!("POST /plans/hello HTTP/1.1\r\nhost: test\r\ncontent-length: {}\r\n\r\n{body}", body.len())
+    };
+    // More than hyper answers at a time.
+    client.send((0..50).map(request).collect::<String>().as_bytes()).unwrap();
+    for nth in 0..50 {
+        assert_eq!(client.answer(false).unwrap().json()["request_id"], format!("r{nth:02}"));
+    }
 }

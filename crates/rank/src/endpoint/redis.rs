@@ -2,11 +2,11 @@
 
 use std::fmt::Write as _;
 
-use ebbtide_redis::{Answer, Command, Link, Value};
+use ebbtide_redis::{Batch, Command, Link, Value, Why};
 
 use super::{ReadWhy, turnstile::Turnstile};
 use crate::{
-    item::{read_hash, read_item},
+    item::{Items, read_hash},
     rows::{Fields, Rows, RowsBuilder},
 };
 
@@ -52,31 +52,34 @@ impl Redis {
         fields: &Fields,
     ) -> Result<Rows, (i64, ReadWhy)> {
         let last = (most as u64).saturating_sub(1);
-        let mut rows = RowsBuilder::new(fields);
+        let mut all = Items::new(fields);
         let mut key = String::with_capacity(name.len() + 12);
         for ids in ids.chunks(self.turnstile.limit()) {
-            let _pass = self.turnstile.enter(ids.len()).await;
-            // All are on their way before the first is waited for.
-            let answers: Vec<Answer> = ids
-                .iter()
-                .map(|id| {
-                    key.clear();
-                    write!(key, "{name}:{id}").expect("a string takes whatever is written");
-                    self.link.ask(Command::new("LRANGE").arg(&key).int(0).int(last))
-                })
-                .collect();
-            rows.reserve(ids.len().saturating_mul(most).min(ROWS_EXPECTED_MAX));
-            for (id, answer) in ids.iter().zip(answers) {
-                let answer = answer.await.map_err(|error| (*id, ReadWhy::Redis(error)))?;
-                let Value::Array(items) = answer else {
-                    return Err((*id, ReadWhy::Content("the answer is not a list".to_owned())));
+            let pass = self.turnstile.enter(ids.len()).await;
+            let mut batch = Batch::with_capacity(ids.len());
+            for id in ids {
+                key.clear();
+                write!(key, "{name}:{id}").expect("a string takes whatever is written");
+                batch.add(Command::new("LRANGE").arg(&key).int(0).int(last));
+            }
+            let answer = self.link.ask_all(batch).await.map_err(|error| (ids[0], ReadWhy::Redis(error)))?;
+            drop(pass);
+            all.reserve(ids.len().saturating_mul(most).min(ROWS_EXPECTED_MAX));
+            for (id, list) in ids.iter().zip(answer.array().unwrap_or_default()) {
+                let items = match list {
+                    Value::Array(items) => items,
+                    Value::Refusal(error) => {
+                        let error = self.link.error("LRANGE", Why::Server(error));
+                        return Err((*id, ReadWhy::Redis(error)));
+                    }
+                    _ => return Err((*id, ReadWhy::Content("the answer is not a list".to_owned()))),
                 };
                 // No range of a server is empty: of none at all it gives one.
                 for item in items.iter().take(most) {
-                    read_item(&mut rows, item).map_err(|message| (*id, ReadWhy::Content(message)))?;
+                    all.read(item).map_err(|message| (*id, ReadWhy::Content(message)))?;
                 }
             }
         }
-        Ok(rows.build())
+        Ok(all.build())
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! | op | kind | |
 //! |---|---|---|
-//! | `fixed_source` | async | rows that the plan itself has |
+//! | `fixed_source` | inline | rows that the plan itself has |
 //! | `viewer` | async | the hash `user:{user_id}`, as one row |
 //! | `follow`, `recommendation`, `media` | async | the lists of that name of the input's ids, or of the user |
 //! | `vm` | CPU | a column that an expression gives |
@@ -56,7 +56,7 @@ where
 {
     let mut registry = Registry::new();
     registry.expressions(Expr::from_json).predicates(Pred::from_json);
-    registry.requests(|json| Request::from_value(json).map(drop).map_err(|error| error.to_string()));
+    registry.requests(|json| Request::check(json).map_err(|error| error.to_string()));
     endpoints.declare(&mut registry);
     sources::register(&mut registry);
     transforms::register(&mut registry);

@@ -48,10 +48,7 @@ pub(super) fn register(registry: &mut Registry<Request, Rows>) {
             None if params.get("row_count").is_some() => Ok(()),
             _ => params.prepared(fixed).as_ref().map(drop).map_err(String::clone),
         })
-        .future(|_, call| {
-            let rows = call.params.prepared(fixed).clone().map_err(Failure::new);
-            async move { rows }
-        });
+        .inline(|_, call| call.params.prepared(fixed).clone().map_err(Failure::new));
     reading(registry.op("viewer")).about("reads the user, as one row").future(|cx, call| {
         let (endpoint, user) = (endpoint(&cx, &call.params), cx.request().user_id);
         async move { Ok(endpoint?.hash("user", user, &call.params.prepared(Reading::of).fields).await?) }

@@ -90,6 +90,7 @@ impl ColumnBuilder {
         }
     }
 
+    #[inline]
     pub(crate) fn len(&self) -> usize {
         self.data.len()
     }
@@ -118,6 +119,7 @@ impl ColumnBuilder {
         Ok(())
     }
 
+    #[inline]
     pub(crate) fn push_int(&mut self, value: i64) -> Result<(), Misfit> {
         self.become_kind(Kind::Int);
         match &mut self.data {
@@ -129,6 +131,7 @@ impl ColumnBuilder {
         Ok(())
     }
 
+    #[inline]
     pub(crate) fn push_float(&mut self, value: f64) -> Result<(), Misfit> {
         self.become_kind(Kind::Float);
         if let Data::Int(values) = &self.data {
@@ -140,6 +143,7 @@ impl ColumnBuilder {
         Ok(())
     }
 
+    #[inline]
     pub(crate) fn push_text(&mut self, value: &str) -> Result<(), Misfit> {
         self.become_kind(Kind::Text);
         let Data::Text(texts) = &mut self.data else { return Err(self.misfit(Kind::Text)) };
@@ -181,6 +185,7 @@ impl ColumnBuilder {
         }
     }
 
+    #[inline]
     pub(crate) fn push_plain(&mut self, value: &Plain<'_>) -> Result<(), Misfit> {
         match value {
             Plain::Null => {
@@ -218,6 +223,7 @@ impl ColumnBuilder {
     }
 
     /// Nulls up to this length.
+    #[inline]
     pub(crate) fn pad(&mut self, len: usize) {
         while self.len() < len {
             self.push_null();
@@ -234,15 +240,22 @@ impl ColumnBuilder {
     }
 
     /// A column of nothing but nulls takes any kind.
+    #[inline]
     fn become_kind(&mut self, kind: Kind) {
         if let Data::Null(len) = self.data {
-            let known = self.known.take();
-            *self = Self { known, ..Self::new(kind) };
-            self.pad(len);
+            self.begin(kind, len);
         }
     }
 
+    #[cold]
+    fn begin(&mut self, kind: Kind, nulls: usize) {
+        let known = self.known.take();
+        *self = Self { known, ..Self::new(kind) };
+        self.pad(nulls);
+    }
+
     /// The last value is not null.
+    #[inline]
     fn mark_value(&mut self) {
         if !self.nulls.is_empty() {
             self.nulls.push(false);
@@ -267,6 +280,7 @@ pub(crate) struct RowsBuilder {
 }
 
 /// Where a field goes.
+#[derive(Clone, Copy)]
 pub(crate) enum Slot {
     Id,
     /// The column of this number.
@@ -328,7 +342,16 @@ impl RowsBuilder {
         (name, column)
     }
 
+    /// The same column, for a value of the row that is being filled, if there is none yet.
+    #[inline]
+    pub(crate) fn next_in(&mut self, at: usize) -> &mut ColumnBuilder {
+        let column = &mut self.columns[at].1;
+        column.pad(self.ids.len());
+        column
+    }
+
     /// Completes a row.
+    #[inline]
     pub(crate) fn row(&mut self, id: i64) {
         self.ids.push(id);
     }

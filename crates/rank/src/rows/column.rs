@@ -163,6 +163,7 @@ impl Column {
 }
 
 impl Data {
+    #[inline]
     pub(crate) fn len(&self) -> usize {
         match self {
             Self::Null(len) => *len,

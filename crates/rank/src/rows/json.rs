@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use super::{Column, Data, Rows};
+use crate::plain::end_of_string;
 
 impl Rows {
     /// The answer to a request, as JSON:
@@ -17,7 +18,7 @@ impl Rows {
     /// The same, behind what is in `out`.
     pub fn write_json(&self, request_id: &str, out: &mut Vec<u8>) {
         out.extend_from_slice(b"{\"request_id\":");
-        write_value(out, request_id);
+        write_text(out, request_id);
         out.extend_from_slice(b",\"candidates\":");
         self.write_candidates(out);
         out.push(b'}');
@@ -59,7 +60,7 @@ impl Rows {
             if !column.is_null(at) && !matches!(column.data(), Data::Null(_)) {
                 has_fields = true;
                 out.push(b',');
-                write_value(out, &**name);
+                write_text(out, name);
                 out.push(b':');
                 write_cell(out, column, at);
             }
@@ -97,7 +98,7 @@ impl<'r> Columns<'r> {
                 if nth > 0 {
                     keys.push(b',');
                 }
-                write_value(&mut keys, &**name);
+                write_text(&mut keys, name);
                 keys.push(b':');
                 (keys.len(), column)
             })
@@ -116,8 +117,18 @@ fn write_cell(out: &mut Vec<u8>, column: &Column, at: usize) {
         Data::Bool(values) => write_value(out, &values[at]),
         Data::Int(values) => write_value(out, &values[at]),
         Data::Float(values) => write_value(out, &values[at]),
-        Data::Text(texts) => write_value(out, &*texts.words[texts.codes[at] as usize]),
+        Data::Text(texts) => write_text(out, &texts.words[texts.codes[at] as usize]),
     }
+}
+
+/// A string. Most have nothing in them that has to be escaped.
+fn write_text(out: &mut Vec<u8>, text: &str) {
+    if end_of_string(text.as_bytes()).is_some() {
+        return write_value(out, text);
+    }
+    out.push(b'"');
+    out.extend_from_slice(text.as_bytes());
+    out.push(b'"');
 }
 
 fn write_value<T: Serialize + ?Sized>(out: &mut Vec<u8>, value: &T) {

@@ -63,7 +63,7 @@ pub struct Rows {
 }
 
 /// Ids and columns, all of one length.
-#[derive(Clone, Default)]
+#[derive(Default)]
 struct Table {
     ids: Arc<Vec<i64>>,
     /// Few, so they are found by looking at each.
@@ -142,7 +142,7 @@ impl Rows {
             return Err(ShapeError::Taken { column: name });
         }
         let mut rows = self.compact();
-        Arc::make_mut(&mut rows.table).columns.push((name, column));
+        rows.own_table().columns.push((name, column));
         Ok(rows)
     }
 
@@ -213,7 +213,7 @@ impl Rows {
         // A selection is made a table of its own first, so that what the expression looks at is gathered once.
         let mut rows = self.compact();
         let column = expr.evaluate(&rows, vars)?;
-        let table = Arc::make_mut(&mut rows.table);
+        let table = rows.own_table();
         match table.position(&out) {
             Some(at) => table.columns[at].1 = column,
             None => table.columns.push((out, column)),
@@ -270,11 +270,25 @@ impl Rows {
         self.selection.as_ref().map_or(row, |selection| selection[row] as usize)
     }
 
+    /// The table, to be changed: one that others have, too, is copied, with room for one more column.
+    fn own_table(&mut self) -> &mut Table {
+        if Arc::get_mut(&mut self.table).is_none() {
+            let Table { ids, columns } = &*self.table;
+            let mut own = Vec::with_capacity(columns.len() + 1);
+            own.extend_from_slice(columns);
+            self.table = Arc::new(Table { ids: ids.clone(), columns: own });
+        }
+        Arc::get_mut(&mut self.table).expect("it is ours alone")
+    }
+
     /// The same rows, in a table of their own if they are a selection.
     fn compact(self) -> Self {
         let Some(selection) = &self.selection else { return self };
-        let columns = self.table.columns.iter();
-        let columns = columns.map(|(name, column)| (name.clone(), column.gather(selection))).collect();
+        let gathered =
+            self.table.columns.iter().map(|(name, column)| (name.clone(), column.gather(selection)));
+        // Who wants a table of his own mostly has a column to add.
+        let mut columns = Vec::with_capacity(self.table.columns.len() + 1);
+        columns.extend(gathered);
         Self::from_parts(columns, pick(&self.table.ids, selection))
     }
 }

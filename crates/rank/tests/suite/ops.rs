@@ -51,7 +51,7 @@ fn ops_that_wait_are_async_and_those_that_compute_run_on_the_pool() {
         ("busy_cpu", OpKind::Cpu),
         ("concat", OpKind::Inline),
         ("filter", OpKind::Cpu),
-        ("fixed_source", OpKind::Async),
+        ("fixed_source", OpKind::Inline),
         ("follow", OpKind::Async),
         ("media", OpKind::Async),
         ("recommendation", OpKind::Async),

@@ -244,3 +244,16 @@ proptest! {
         prop_assert_eq!(joined.len(), row);
     }
 }
+
+#[test]
+fn texts_and_names_are_escaped_where_they_have_to_be() {
+    let texts = ["plain", "a \"quote\"", "back\\slash", "line\nbreak", "\u{1f}", "Größe", "ends with \\"];
+    for text in texts {
+        let rows = Rows::new(vec![1]).unwrap().with(text, Column::texts([text])).unwrap();
+        let json: serde_json::Value = serde_json::from_str(&rows.to_json(text)).expect(text);
+        assert_eq!(
+            (json["request_id"].as_str(), json["candidates"][0]["fields"][text].as_str()),
+            (Some(text), Some(text))
+        );
+    }
+}
