@@ -18,7 +18,10 @@ use ebbtide_lifecycle::{
     time::Timer,
 };
 
-use super::{Event, Failure, HandlerResult, Job, Shared, lease};
+use super::{
+    Event, Failure, HandlerResult, Job, Shared,
+    lease::{self, Lease},
+};
 use crate::{
     envelope::{DeadLetter, Reply},
     error::{NotSent, SendError, SettleError},
@@ -59,9 +62,9 @@ where
     T: Timer + Clone + Send + Sync + 'static,
     T::Sleep: Send,
 {
-    let Held { delivery, permit, .. } = held;
+    let Held { delivery, permit, until } = held;
     let seat = Sitting::new(shared, &delivery);
-    let handled = handle(shared, &delivery).await;
+    let handled = handle(shared, &delivery, until).await;
     drop(hand);
     let outcome = match handled {
         Ok(reply) => done(shared, &delivery, reply).await,
@@ -78,7 +81,11 @@ where
 }
 
 /// Runs the handler, and keeps the message out of sight meanwhile.
-async fn handle<T>(shared: &Shared<T>, delivery: &Delivery) -> Result<Option<bytes::Bytes>, Failure>
+async fn handle<T>(
+    shared: &Shared<T>,
+    delivery: &Delivery,
+    until: Instant,
+) -> Result<Option<bytes::Bytes>, Failure>
 where
     T: Timer + Clone + Send + Sync + 'static,
     T::Sleep: Send,
@@ -92,7 +99,7 @@ where
         beats: beats.clone(),
     };
     let mut handler = contain(|| (settings.handler)(job)).map_err(Failure::Panicked)?;
-    let lease = (delivery.receipt, settings.pull.lease());
+    let lease = Lease { receipt: delivery.receipt, visibility: settings.pull.lease(), until };
     let mut kept = pin!(lease::keep(settings.leases, &beats, &*shared.mailbox, lease, &shared.timer));
     let mut is_kept = true;
     let ended: Result<HandlerResult, _> = poll_fn(|cx| {

@@ -3,7 +3,7 @@
 use std::{
     future::pending,
     sync::atomic::{AtomicU64, Ordering},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use ebbtide_lifecycle::time::Timer;
@@ -31,15 +31,23 @@ pub enum Leases {
 /// How often in the time that there is a lease is extended: two may be lost on the way.
 const EXTENSIONS: u32 = 3;
 
+/// A message that is out of sight, and until when it is.
+pub(super) struct Lease {
+    pub(super) receipt: Receipt,
+    pub(super) visibility: Span,
+    pub(super) until: Instant,
+}
+
 /// Extends a lease again and again. Ends when there is nothing to extend any more; else it is dropped, before the
 /// message is settled.
 pub(super) async fn keep<T: Timer>(
     leases: Leases,
     beats: &AtomicU64,
     mailbox: &dyn Mailbox,
-    (receipt, visibility): (Receipt, Span),
+    lease: Lease,
     timer: &T,
 ) -> Result<(), SettleError> {
+    let Lease { receipt, visibility, until } = lease;
     let every = visibility.duration() / EXTENSIONS;
     let patience = match leases {
         _ if every.is_zero() => return pending().await,
@@ -48,9 +56,10 @@ pub(super) async fn keep<T: Timer>(
         Leases::WhileBeating(patience) => Some(patience),
     };
     let mut seen = (beats.load(Ordering::Relaxed), timer.now());
+    // By what is left of its time: it may have waited in hand for the most of it.
+    let mut next = until - every * (EXTENSIONS - 1);
     loop {
-        let now = timer.now();
-        timer.sleep_until(now + every).await;
+        timer.sleep_until(next).await;
         let (count, now) = (beats.load(Ordering::Relaxed), timer.now());
         if count != seen.0 {
             seen = (count, now);
@@ -63,5 +72,6 @@ pub(super) async fn keep<T: Timer>(
             // Tried again at the next turn: there is time for one more.
             Err(SettleError::Backend(_)) => {}
         }
+        next = timer.now() + every;
     }
 }

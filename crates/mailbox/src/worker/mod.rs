@@ -3,7 +3,7 @@
 //! ```text
 //!            receive            room for one more           handler ends
 //!  mailbox ──────────► in hand ──────────────────► under way ───────────► ack, and a reply
-//!     ▲                   │ stop: release             │ fails: nack, or a dead letter
+//!     ▲                   │ stop, too long: release   │ fails: nack, or a dead letter
 //!     └───────────────────┴───────────────────────────┘
 //! ```
 
@@ -73,7 +73,8 @@ use crate::{
 ///
 /// # What it asks for
 /// One receive waits at a time. After a full batch it asks at once for as many further ones as it has room for, so that
-/// a mailbox that is far away is asked once for all of them.
+/// a mailbox that is far away is asked once for all of them. What it cannot begin in time it gives back when a quarter
+/// of its time out of sight is left, uncounted, so that others can have it.
 ///
 /// # When it stops
 /// What is under way goes on to its end, and is settled; what it has received but not begun is released, all of it,

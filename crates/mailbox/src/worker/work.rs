@@ -9,7 +9,7 @@ use std::{
         atomic::{AtomicUsize, Ordering},
     },
     task::{Context, Poll},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use ebbtide_lifecycle::{Triggered, time::Timer, wait::Wait};
@@ -19,7 +19,11 @@ use super::{
     Event, Shared,
     attempt::{Hand, Held, attempt, release},
 };
-use crate::{error::ReceiveError, mailbox::Boxed, message::Delivery};
+use crate::{
+    error::ReceiveError,
+    mailbox::Boxed,
+    message::{Delivery, Settlement},
+};
 
 /// How long until messages are asked for again after that has failed, at first and at most.
 const PAUSE_MIN: Duration = Duration::from_millis(50);
@@ -27,6 +31,9 @@ const PAUSE_MAX: Duration = Duration::from_secs(5);
 
 /// How often it looks at everything before others on the executor get their turn.
 const ROUNDS_MAX: usize = 64;
+
+/// What has not been begun is given back when this part of its time is left: a server may be slow to hear of it.
+const RETURN_PART: u32 = 4;
 
 /// A worker at work.
 struct Work<'a, T: Timer> {
@@ -37,6 +44,8 @@ struct Work<'a, T: Timer> {
     busy: Arc<AtomicUsize>,
     /// What was received and not begun.
     in_hand: VecDeque<Held>,
+    /// When the first of these is to be given back, or before; none if there is none.
+    return_by: Option<(Instant, Pin<Box<T::Sleep>>)>,
     asking: Option<Asking<'a, T>>,
     /// Further batches that were asked for, which nobody waits for: there was room. Each is taken in when it comes:
     /// one that were kept back until those before it are there would be in nobody's hands after a stop.
@@ -79,6 +88,7 @@ where
         was_full: false,
         iterations: 0,
         pause: PAUSE_MIN,
+        return_by: None,
         stopped: shared.stop.token().triggered(),
         is_stopping: false,
         is_closed: false,
@@ -110,7 +120,7 @@ where
             if !asks && self.in_hand.is_empty() && self.under_way.is_empty() {
                 return Poll::Ready(());
             }
-            has_moved |= self.poll_asking(cx) | self.poll_more(cx);
+            has_moved |= self.poll_asking(cx) | self.poll_more(cx) | self.poll_return(cx);
             if !has_moved {
                 return Poll::Pending;
             }
@@ -124,10 +134,7 @@ where
         self.is_stopping = true;
         self.asking = None;
         self.more = FuturesUnordered::new();
-        // The last first: each comes back in front of those that are there.
-        for held in self.in_hand.drain(..).rev() {
-            self.under_way.push(Box::pin(release(self.shared, held)));
-        }
+        self.give_back(self.in_hand.len());
     }
 
     /// How many more may be begun. One that is settled leaves its place to another; but only so many are settled at a
@@ -151,6 +158,37 @@ where
                 continue;
             }
             self.under_way.push(Box::pin(attempt(self.shared, held, Hand::new(&self.busy))));
+        }
+    }
+
+    /// Gives back in time what is not begun in time: otherwise it would come back by itself, counted as if it had been
+    /// tried. Gives whether there was any.
+    fn poll_return(&mut self, cx: &mut Context<'_>) -> bool {
+        let lease = self.shared.settings.pull.lease().duration();
+        let Some(first) = self.in_hand.front().filter(|_| !lease.is_zero()) else {
+            self.return_by = None;
+            return false;
+        };
+        let at = first.until - lease / RETURN_PART;
+        // A timer that goes off too early is set again: those in hand change with every batch.
+        let armed = match &mut self.return_by {
+            Some((armed, sleep)) if *armed <= at => sleep,
+            armed => &mut armed.insert((at, Box::pin(self.shared.timer.sleep_until(at)))).1,
+        };
+        if armed.as_mut().poll(cx).is_pending() {
+            return false;
+        }
+        self.return_by = None;
+        let by = self.shared.timer.now() + lease / RETURN_PART;
+        let due = self.in_hand.iter().take_while(|held| held.until <= by).count();
+        self.give_back(due);
+        true
+    }
+
+    /// The first so many in hand, the last first: each comes back in front of those that are there.
+    fn give_back(&mut self, count: usize) {
+        for held in self.in_hand.drain(..count).rev() {
+            self.under_way.push(Box::pin(release(self.shared, held)));
         }
     }
 
@@ -240,18 +278,20 @@ where
     fn take_in(&mut self, batch: Vec<Delivery>) {
         self.was_full = batch.len() == self.shared.settings.pull.batch();
         let until = self.shared.timer.now() + self.shared.settings.pull.lease().duration();
+        let mut refused = Vec::new();
         for delivery in batch {
-            // Refused only once a stop has begun, and then it is given back, uncounted.
             match self.shared.gate.enter_owned() {
                 Ok(permit) => self.in_hand.push_back(Held { delivery, permit, until }),
-                Err(_) => {
-                    let (mailbox, receipt) = (self.shared.mailbox.clone(), delivery.receipt);
-                    self.under_way.push(Box::pin(async move {
-                        // One that has expired is back already; for any other reason it comes back by itself.
-                        let _ = mailbox.settle(receipt, crate::message::Settlement::Release).await;
-                    }));
-                }
+                Err(_) => refused.push(delivery.receipt),
             }
+        }
+        // Only once a stop has begun: they are given back uncounted, the last first, as in `stop`.
+        for receipt in refused.into_iter().rev() {
+            let mailbox = self.shared.mailbox.clone();
+            self.under_way.push(Box::pin(async move {
+                // One that has expired is back already; for any other reason it comes back by itself.
+                let _ = mailbox.settle(receipt, Settlement::Release).await;
+            }));
         }
     }
 }

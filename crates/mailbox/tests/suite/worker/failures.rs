@@ -224,3 +224,31 @@ fn m4_an_error_that_panics_fails_its_message_and_not_the_worker() {
     let letter = DeadLetter::decode(letter.body).unwrap();
     assert!(letter.reason.contains("no comment"), "{}", letter.reason);
 }
+
+/// It is given back before its time is over, uncounted.
+#[test]
+fn m4_a_message_that_was_never_begun_was_not_tried() {
+    let fixture = Fixture::new();
+    fixture.send("long");
+    fixture.send("fails once");
+    let (clock, log) = (fixture.clock.clone(), Log::default());
+    let handled = log.clone();
+    let builder = fixture.worker(move |job| {
+        let body = String::from_utf8_lossy(job.body()).into_owned();
+        handled.add(body.clone());
+        let (sleep, tried) = (clock.sleep_until(clock.now() + 60 * SECOND), handled.lines().len());
+        async move {
+            if body == "long" {
+                sleep.await;
+            } else if tried == 2 {
+                return Err("the first time".into());
+            }
+            Ok(None)
+        }
+    });
+    let pull = Pull::default().visibility(Span::secs(40));
+    let retry = Retry::default().attempts(2);
+    let worker = builder.pull(pull).retry(retry).max_iterations(3).build();
+    fixture.clock.block_on(worker.work()).unwrap();
+    assert_eq!(log.lines(), ["long", "fails once", "fails once"], "{:?}", fixture.told.lines());
+}

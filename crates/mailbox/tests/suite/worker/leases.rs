@@ -44,6 +44,29 @@ fn m5_a_message_stays_out_of_sight_while_it_is_worked_on() {
 }
 
 #[test]
+fn m5_one_that_has_waited_in_hand_stays_out_of_sight_too() {
+    let fixture = Fixture::new();
+    fixture.send("first");
+    fixture.send("second");
+    let (clock, log) = (fixture.clock.clone(), Log::default());
+    let called = log.clone();
+    let builder = fixture.worker(move |job| {
+        called.add(String::from_utf8_lossy(job.body()));
+        let sleep = clock.sleep_until(clock.now() + 25 * SECOND);
+        async move {
+            sleep.await;
+            Ok(None)
+        }
+    });
+    // The second is begun ten seconds before its time is over.
+    let worker = builder.pull(Pull::default().visibility(Span::secs(35))).max_iterations(1).build();
+    fixture.clock.block_on(worker.work()).unwrap();
+    assert_eq!(log.lines(), ["first", "second"]);
+    assert_eq!(worker.balance().to_string(), "accepted 2, completed 2", "{:?}", fixture.told.lines());
+    assert_eq!(fixture.counts(), (0, 0, 0));
+}
+
+#[test]
 fn m5_or_while_it_says_that_it_goes_on() {
     let (_, worker) = handled(Leases::WhileBeating(30 * SECOND), 10);
     assert_eq!(worker.balance().completed, 1);

@@ -1,8 +1,16 @@
 //! Stopping: what is under way ends, what is in hand goes back, and nothing waits.
 
 use std::{
-    sync::atomic::{AtomicUsize, Ordering},
+    sync::{
+        OnceLock,
+        atomic::{AtomicUsize, Ordering},
+    },
     task::Poll,
+};
+
+use ebbtide_mailbox::{
+    Address, BackendError, Boxed, Bytes, Counts, MessageId, Receipt, ReceiveError, ReplyError, SendError,
+    SettleError, Settlement,
 };
 
 use super::*;
@@ -108,18 +116,43 @@ fn m3_a_receipt_that_has_expired_in_hand_is_ignored_and_the_message_is_not_begun
     let fixture = Fixture::new();
     fixture.send("first");
     fixture.send("second");
+    let (clock, begun) = (fixture.clock.clone(), Log::default());
+    let noted = begun.clone();
+    let builder = fixture.worker(move |job| {
+        noted.add(String::from_utf8_lossy(job.body()));
+        // It holds its executor up: nothing can be given back meanwhile.
+        clock.advance(50 * SECOND);
+        async { Ok(None) }
+    });
+    let worker = builder.pull(Pull::default().visibility(Span::secs(40))).max_iterations(1).build();
+    fixture.clock.block_on(worker.work()).unwrap();
+    assert_eq!(begun.lines(), ["first"]);
+    assert_eq!(worker.balance().handed_back, 1, "{}", worker.balance());
+    let counts: Vec<_> = fixture.receive().iter().map(|delivery| delivery.delivery_count).collect();
+    assert_eq!(counts.last(), Some(&2), "it was out of sight for its time, and comes back");
+}
+
+#[test]
+fn m3_what_is_not_begun_in_time_is_given_back_for_others_uncounted_and_in_its_order() {
+    let fixture = Fixture::new();
+    ["first", "second", "third"].into_iter().for_each(|body| fixture.send(body));
     let (builder, finish, begun) = waiting(&fixture);
     let worker = builder.pull(Pull::default().visibility(Span::secs(40))).max_iterations(1).build();
     fixture
         .clock
         .block_on(with(worker.work(), async {
-            fixture.clock.sleep_until(fixture.start + 50 * SECOND).await;
+            fixture.clock.sleep_until(fixture.start + 29 * SECOND).await;
+            assert_eq!(fixture.counts().0, 0, "they may still be begun");
+            fixture.clock.sleep_until(fixture.start + 31 * SECOND).await;
+            let given_back = fixture.mailbox.receive(at_once()).await.unwrap();
+            let given_back: Vec<_> =
+                given_back.iter().map(|back| (&*back.body, back.delivery_count)).collect();
+            assert_eq!(given_back, [(&b"second"[..], 1), (b"third", 1)]);
             finish.fire(reason());
         }))
         .unwrap();
     assert_eq!(begun.lines(), ["first"]);
-    assert_eq!(worker.balance().to_string(), "accepted 2, completed 1, handed back 1");
-    assert_eq!(fixture.receive()[0].delivery_count, 2, "it was out of sight for its time, and comes back");
+    assert_eq!(worker.balance().to_string(), "accepted 3, completed 1, handed back 2");
 }
 
 #[test]
@@ -217,4 +250,69 @@ fn a_worker_that_never_runs_out_of_messages_leaves_its_thread_to_others_in_betwe
     fixture.clock.block_on(with(worker.work(), stop)).unwrap();
     let handled = handled.load(Ordering::Relaxed);
     assert!(handled < 1000, "{handled} handled before others had their turn");
+}
+
+/// A mailbox whose worker is told to stop at the moment at which a batch is there.
+struct AtTheLastMoment {
+    mailbox: MemoryMailbox<VirtualClock>,
+    worker: OnceLock<Worker<VirtualClock>>,
+}
+
+impl Mailbox for AtTheLastMoment {
+    fn receive(&self, pull: Pull) -> Boxed<'_, Result<Vec<Delivery>, ReceiveError>> {
+        Box::pin(async move {
+            let batch = self.mailbox.receive(pull).await;
+            self.worker.get().unwrap().stop(reason());
+            batch
+        })
+    }
+
+    fn send(&self, message: Message) -> Boxed<'_, Result<MessageId, SendError>> {
+        self.mailbox.send(message)
+    }
+
+    fn settle(&self, receipt: Receipt, how: Settlement) -> Boxed<'_, Result<(), SettleError>> {
+        self.mailbox.settle(receipt, how)
+    }
+
+    fn checkpoint(&self, receipt: Receipt, progress: Bytes) -> Boxed<'_, Result<(), SettleError>> {
+        self.mailbox.checkpoint(receipt, progress)
+    }
+
+    fn reply(&self, address: Address, body: Bytes) -> Boxed<'_, Result<(), ReplyError>> {
+        self.mailbox.reply(address, body)
+    }
+
+    fn purge(&self) -> Boxed<'_, Result<u64, BackendError>> {
+        self.mailbox.purge()
+    }
+
+    fn counts(&self) -> Boxed<'_, Result<Counts, BackendError>> {
+        self.mailbox.counts()
+    }
+
+    fn close(&self) -> bool {
+        self.mailbox.close()
+    }
+
+    fn is_closed(&self) -> bool {
+        self.mailbox.is_closed()
+    }
+}
+
+#[test]
+fn m3_a_batch_that_comes_at_the_moment_of_a_stop_goes_back_in_its_order() {
+    let fixture = Fixture::new();
+    for n in 0..5 {
+        fixture.send(&n.to_string());
+    }
+    let mailbox = Arc::new(AtTheLastMoment { mailbox: fixture.mailbox.clone(), worker: OnceLock::new() });
+    let worker = Worker::builder(mailbox.clone(), fixture.clock.clone(), |_| async { Ok(None) }).build();
+    assert!(mailbox.worker.set(worker.clone()).is_ok());
+    fixture.clock.block_on(worker.work()).unwrap();
+    let back = fixture.receive();
+    let bodies: Vec<_> = back.iter().map(|delivery| String::from_utf8_lossy(&delivery.body)).collect();
+    assert_eq!(bodies, ["0", "1", "2", "3", "4"]);
+    assert!(back.iter().all(|delivery| delivery.delivery_count == 1), "the delivery is not counted");
+    assert_eq!(worker.balance().accepted, 0);
 }
