@@ -273,3 +273,6 @@ impl Line {
         mem::take(&mut self.entries)
     }
 }
+
+#[cfg(test)]
+mod tests;

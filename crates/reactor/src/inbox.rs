@@ -261,3 +261,68 @@ impl Inbox {
         false
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KIND: &Kind = &Kind {
+        run: |_, _| unreachable!("there is no loop"),
+        abandon: |_, _| unreachable!("there is no loop"),
+        discard: |_| unreachable!("it is on the stack"),
+        sort: Sort::Errand,
+    };
+
+    #[repr(align(16))]
+    struct Post(Link);
+
+    impl Post {
+        fn new() -> Self {
+            Self(Link::new(KIND))
+        }
+
+        fn go_into(&self, inbox: &Inbox, door: Door) -> Result<Wake, Refused> {
+            // SAFETY: it is aligned, and each test takes out what it has put in before it ends.
+            unsafe { inbox.put(NonNull::from(&self.0), door) }
+        }
+    }
+
+    #[test]
+    fn only_a_loop_that_sleeps_is_woken_and_once() {
+        let (inbox, posts) = (Inbox::new(false), [Post::new(), Post::new()]);
+        assert!(inbox.arm());
+        assert_eq!(posts[0].go_into(&inbox, Door::Outer), Ok(Wake::Needed));
+        assert_eq!(posts[1].go_into(&inbox, Door::Outer), Ok(Wake::Needless), "the first wakes it");
+        assert!(!inbox.arm(), "there is something in it");
+        assert!(inbox.take().is_some() && inbox.is_empty());
+        // Woken by something else.
+        assert!(inbox.arm());
+        inbox.disarm();
+        assert_eq!(posts[0].go_into(&inbox, Door::Inner), Ok(Wake::Needless));
+        assert!(inbox.take().is_some());
+    }
+
+    #[test]
+    fn each_end_shuts_what_it_says_for_good() {
+        let (inbox, post) = (Inbox::new(true), Post::new());
+        assert_eq!((post.go_into(&inbox, Door::Outer), inbox.is_shut()), (Err(Refused), true));
+        assert!(inbox.open() && !inbox.is_shut());
+        inbox.seal();
+        assert_eq!((inbox.open(), inbox.is_shut()), (false, true));
+        assert_eq!(post.go_into(&inbox, Door::Outer), Err(Refused));
+        assert_eq!(post.go_into(&inbox, Door::Inner), Ok(Wake::Needless));
+        assert!(!inbox.die(), "something is in it");
+        assert!(inbox.take().is_some() && inbox.die());
+        assert_eq!(post.go_into(&inbox, Door::Inner), Err(Refused));
+        assert_eq!((inbox.open(), inbox.is_shut(), inbox.die()), (false, true, true));
+        assert_eq!(post.go_into(&inbox, Door::Inner), Err(Refused), "it stays dead");
+    }
+
+    #[test]
+    fn an_inbox_that_dies_without_a_stop_is_as_shut_as_after_one() {
+        let (inbox, post) = (Inbox::new(false), Post::new());
+        assert!(inbox.die() && inbox.is_shut() && !inbox.open());
+        assert_eq!(post.go_into(&inbox, Door::Outer), Err(Refused));
+        assert_eq!(post.go_into(&inbox, Door::Inner), Err(Refused));
+    }
+}

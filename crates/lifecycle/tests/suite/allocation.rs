@@ -39,3 +39,14 @@ fn the_hot_paths_allocate_nothing() {
     let intake = Intake::new(VirtualClock::new());
     allocates_nothing("an admission", || intake.admit().unwrap().settle(Outcome::Completed));
 }
+
+#[test]
+fn a_book_that_is_closed_leaves_its_counts_and_no_memory() {
+    let ledger = Ledger::new();
+    let open_and_close = || ledger.book().count(Entry::Accepted);
+    // The list of books is made with the first.
+    open_and_close();
+    let allocations = allocation_counter::measure(|| (0..100).for_each(|_| open_and_close()));
+    assert_eq!(allocations.bytes_current, 0);
+    assert_eq!(ledger.balance(0).accepted, 101);
+}

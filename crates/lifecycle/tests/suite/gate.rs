@@ -1,9 +1,13 @@
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
+    pin::pin,
+    task::{Context, Waker},
     thread,
 };
 
 use ebbtide_lifecycle::{Gate, Ledger, Outcome, Refusal, Terms};
+
+use crate::Wakes;
 
 fn accounted() -> (Gate, Ledger) {
     let ledger = Ledger::new();
@@ -210,4 +214,39 @@ fn a_gate_shows_what_it_holds() {
     let gate = Gate::new();
     let _permit = gate.enter().unwrap();
     assert_eq!(format!("{gate:?}"), "Gate { closed: false, in_flight: 1, outstanding: 1 }");
+}
+
+#[test]
+fn a_full_gate_refuses_a_fork_also_after_its_last_handle_has_gone() {
+    let gate = Gate::with(Terms { limit: Some(1), ..Terms::default() });
+    let inside = gate.enter_owned().unwrap();
+    assert_eq!(inside.fork().unwrap_err(), Refusal::Full);
+    drop(gate);
+    assert_eq!(inside.fork().unwrap_err(), Refusal::Full);
+}
+
+#[test]
+fn who_waits_for_a_gate_is_woken_by_the_last_to_leave_and_not_before() {
+    let gate = Gate::new();
+    let inside = [gate.enter().unwrap(), gate.enter().unwrap()];
+    let (wakes, mut idle) = (Wakes::new(), pin!(gate.idle()));
+    let waker = Waker::from(wakes.clone());
+    assert!(idle.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
+    for (permit, expected) in inside.into_iter().zip([0, 1]) {
+        permit.settle(Outcome::Completed);
+        assert_eq!(wakes.count(), expected);
+    }
+    assert!(idle.as_mut().poll(&mut Context::from_waker(&waker)).is_ready());
+}
+
+#[test]
+fn who_waits_for_a_gate_to_drain_is_woken_when_what_is_inside_is_given_up_on() {
+    for gate in [Gate::new(), accounted().0] {
+        let _inside = gate.enter_owned().unwrap();
+        let (wakes, mut drained) = (Wakes::new(), pin!(gate.drained()));
+        let waker = Waker::from(wakes.clone());
+        assert!(drained.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
+        assert_eq!((gate.abandon(), wakes.count()), (1, 1));
+        assert!(drained.as_mut().poll(&mut Context::from_waker(&waker)).is_ready());
+    }
 }

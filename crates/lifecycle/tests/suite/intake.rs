@@ -240,6 +240,18 @@ fn a_full_intake_refuses_and_counts_it() {
 }
 
 #[test]
+fn the_gate_of_an_intake_is_the_one_that_requests_come_through() {
+    let intake = Intake::new(VirtualClock::new());
+    let inside = intake.admit().unwrap();
+    assert_eq!(intake.gate().in_flight(), 1);
+    intake.gate().close();
+    assert_eq!(intake.admit().unwrap_err(), Refusal::Closed);
+    intake.gate().open();
+    inside.settle(Outcome::Completed);
+    intake.admit().unwrap().settle(Outcome::Completed);
+}
+
+#[test]
 fn an_admission_that_panics_has_failed_and_is_no_straggler() {
     let clock = VirtualClock::new();
     let intake = Intake::new(clock.clone());

@@ -11,7 +11,9 @@ pub(super) fn of(task: TaskRef) -> Waker {
     unsafe { Waker::new(task.as_ptr(), &VTABLE) }
 }
 
-const VTABLE: RawWakerVTable = RawWakerVTable::new(clone, wake, wake_by_ref, drop);
+/// A static, not a constant, of which each crate that a task is made in could have a copy: then no waker would know its
+/// clones, and whoever keeps one would take another with each poll.
+static VTABLE: RawWakerVTable = RawWakerVTable::new(clone, wake, wake_by_ref, drop);
 
 /// # Safety
 /// `data` is that of a waker of this kind, which exists.

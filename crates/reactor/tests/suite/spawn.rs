@@ -30,6 +30,23 @@ fn a_task_gives_its_output_to_whoever_awaits_it_wherever_that_is() {
 }
 
 #[test]
+fn a_waker_knows_its_clones_and_those_of_later_polls() {
+    let known = async {
+        let mut kept = None;
+        poll_fn(|cx| match kept.take() {
+            None => {
+                kept = Some(cx.waker().clone());
+                cx.waker().wake_by_ref();
+                Poll::Pending
+            }
+            Some(kept) => Poll::Ready(kept.will_wake(cx.waker()) && kept.clone().will_wake(&kept)),
+        })
+        .await
+    };
+    assert!(block_on(running().spawn(known).unwrap()).unwrap());
+}
+
+#[test]
 fn a_runtime_runs_futures_that_stay_on_its_thread() {
     let mut runtime = Runtime::new();
     let counter = Rc::new(Cell::new(0));

@@ -29,6 +29,24 @@ fn a_loops_timers_say_whether_its_time_is_virtual() {
     assert!(!Local.is_virtual(), "no loop runs here");
 }
 
+/// Real time, because only there it is seen whether the thread sleeps. What it has used is asked of a file: rustix
+/// reads that clock by a way that valgrind hides.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_loop_that_waits_for_a_timer_leaves_the_cpu_to_others() {
+    let used = || {
+        let said = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap();
+        Duration::from_nanos(said.split(' ').next().unwrap().parse().unwrap())
+    };
+    let mut runtime = Runtime::new();
+    // Once for what is set up the first time.
+    runtime.block_on(sleep(Duration::from_millis(1)));
+    let before = used();
+    runtime.block_on(sleep(SECOND / 5));
+    let used = used() - before;
+    assert!(used < SECOND / 50, "{used:?} to wait for a fifth of a second");
+}
+
 #[test]
 fn e8_a_sleep_never_ends_early() {
     let mut runtime = Runtime::new();

@@ -15,7 +15,7 @@ use ebbtide_lifecycle::{Component, Trigger, blame::Origin, time::VirtualClock};
 use ebbtide_reactor::{Handle, Local, Runtime, sleep, sleep_until, spawn, yield_now};
 use ebbtide_timeout::{Clock, Deadline, Elapsed, LocalRunners, Runners, timeout};
 
-use super::{Armed, Bomb, Canaries, Counted, MINUTE, bomb};
+use super::{Armed, Bomb, Calls, Canaries, Counted, MINUTE, bomb};
 
 /// A loop in virtual time, with runners.
 fn runtime() -> (Runtime, Runners<Handle>) {
@@ -294,6 +294,33 @@ fn no_waker_of_the_waiter_stays_with_a_late_runner() {
     assert_eq!(Arc::strong_count(&counted), 2, "the driver has put its own in place");
     trigger.fire(ebbtide_lifecycle::Reason::requested("test"));
     runtime.block_on(runners.wait_idle());
+}
+
+#[test]
+fn who_waits_for_late_runners_is_woken_by_the_last_of_them_and_not_before() {
+    let clock = VirtualClock::new();
+    let mut runtime = Runtime::builder().clock(&clock).runtime();
+    let runners = Runners::new(&runtime.handle(), clock.clone()).unwrap();
+    let triggers = [Trigger::new(), Trigger::new()];
+    for trigger in &triggers {
+        let mut late = pin!(runners.timeout(MINUTE, trigger.token().triggered()));
+        assert!(late.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+        clock.advance(MINUTE);
+        assert!(late.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_ready());
+    }
+    let (calls, mut idle) = (Arc::new(Calls::default()), pin!(runners.wait_idle()));
+    let waker = Waker::from(calls.clone());
+    assert!(idle.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
+    for (trigger, left) in triggers.iter().zip([1, 0]) {
+        trigger.fire(ebbtide_lifecycle::Reason::requested("test"));
+        runtime.block_on(async {
+            while runners.in_flight() > left {
+                yield_now().await;
+            }
+        });
+        assert_eq!(calls.count(), 1 - left, "{left} left");
+    }
+    assert!(idle.as_mut().poll(&mut Context::from_waker(&waker)).is_ready());
 }
 
 #[test]

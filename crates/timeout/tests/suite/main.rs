@@ -89,6 +89,22 @@ impl Wake for Counted {
     fn wake(self: Arc<Self>) {}
 }
 
+/// A waker that counts how often it is called.
+#[derive(Default)]
+struct Calls(AtomicUsize);
+
+impl Calls {
+    fn count(&self) -> usize {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+impl Wake for Calls {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
 /// Polls once, with a waker that nobody listens to.
 fn poll_once<F: Future + Unpin>(future: &mut F) -> Poll<F::Output> {
     Pin::new(future).poll(&mut Context::from_waker(Waker::noop()))
