@@ -206,8 +206,8 @@ impl Explorer {
         self.sweep().seeds(seeds)
     }
 
-    /// Runs it with a stop before its first step, its second, its third, and so on, until it ends before it is stopped:
-    /// with tasks in turn, and no faults.
+    /// Runs it with a stop before its first step, its second, its third, and so on, until it ends before it is stopped,
+    /// several times in a row: with tasks in turn, and no faults.
     ///
     /// # Errors
     /// The first case that goes wrong.

@@ -66,7 +66,7 @@ struct Subjects {
 
 impl Scene {
     /// Runs `case` with a stop before the first step of its loops, the second, the third, and so on, until it ends
-    /// before it is stopped. Tasks run in turn.
+    /// before it is stopped, several times in a row. Tasks run in turn.
     ///
     /// # Errors
     /// The first case that goes wrong.

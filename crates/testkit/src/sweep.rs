@@ -29,6 +29,10 @@ const LOOKED_AFTER_MAX: usize = 64;
 /// "For all steps" ends here, unless told otherwise: a program that goes on for so long does nothing new.
 pub(crate) const STEPS_MAX: u64 = 10_000;
 
+/// "For all steps" ends when so many cases in a row have ended before they were stopped. A single one may have been
+/// shorter than the others: with threads of its own, a program does not make the same steps each time.
+const UNSTOPPED_MAX: u32 = 3;
+
 /// A case may take this long in real time, unless told otherwise. It takes a millisecond as a rule; the machine may be
 /// busy.
 pub(crate) const LIMIT: Duration = Duration::from_secs(20);
@@ -98,15 +102,18 @@ impl Sweep {
         going.end()
     }
 
-    /// Stops before step 1, 2, 3 and so on, until it ends before it is stopped.
+    /// Stops before step 1, 2, 3 and so on, until it ends before it is stopped, several times in a row.
     pub(crate) fn every_step(&self, most: u64) -> Result<Summary, Failing> {
         let mut going = Going::new(self);
         if let Some(code) = wanted()? {
             going.case(code)?;
             return going.end();
         }
+        let mut unstopped = 0;
         for step in 1..=most {
-            if !going.case(Code::Step(step))?.was_stopped() {
+            let was_stopped = going.case(Code::Step(step))?.was_stopped();
+            unstopped = if was_stopped { 0 } else { unstopped + 1 };
+            if unstopped == UNSTOPPED_MAX {
                 break;
             }
         }

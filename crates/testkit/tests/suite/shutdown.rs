@@ -29,6 +29,8 @@ fn coordinated(scene: &Scene) {
     let pool = scene.pool().cpu_threads(1).start().unwrap();
     coordinator.register("loop", Priority::LOOPS, events.clone()).unwrap().keep();
     coordinator.register("pool", Priority::POOLS, pool.clone()).unwrap().keep();
+    // Until all requests are there: this thread takes no part in time, which would go on without it.
+    let hold = scene.clock().hold();
     events.start().unwrap();
     let (token, witness) = (scene.token(), scene.witness().clone());
     let signals = feed.clone();
@@ -54,6 +56,7 @@ fn coordinated(scene: &Scene) {
             ticket.settle();
         }
     }
+    drop(hold);
     let report = scene.clock().block_on(coordinator.stopped());
     assert!(report.is_clean(), "{report}");
     assert_eq!((report.stage(), report.reason()), (Stage::Stopped, &Reason::Signal(15)));
