@@ -15,6 +15,7 @@ const TARGET: &str = "x86_64-unknown-linux-gnu";
 const LEFT_BEHIND: &str = "\
 leak:p3_a_main_that_never_awaits_holds_up_no_report
 leak:a_task_that_blocks_the_loop_is_named
+leak:another_loop_that_hangs_holds_the_program_up_no_longer_than_it_may
 leak:what_is_left_when_the_time_is_up_is_named_and_not_dropped
 ";
 

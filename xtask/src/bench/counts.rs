@@ -43,23 +43,7 @@ pub(super) fn run(options: &[&str]) -> Result<(), String> {
             print!("{}", compared(&counts, &baseline));
             Ok(())
         }
-        ["--check"] => {
-            let text = read(&file)?;
-            let baseline = parse(&text)?;
-            let counts = count_all(&bench)?;
-            print!("{}", compared(&counts, &baseline));
-            let complaints = grown(&counts, &baseline);
-            if complaints.is_empty() {
-                return Ok(());
-            }
-            let (then, now) = (compiler_of(&text), compiler()?);
-            Err(format!(
-                "\n  {}\n\
-                 The counts depend on the compiler (then {then}, now {now}) and on the versions of dependencies.\n\
-                 If the growth is wanted, or is theirs: cargo xtask bench counts --write",
-                complaints.join("\n  ")
-            ))
-        }
+        ["--check"] => check(&bench, &read(&file)?).map(drop),
         ["--write"] => {
             let counts = count_all(&bench)?;
             print!("{}", compared(&counts, &counts));
@@ -69,6 +53,31 @@ pub(super) fn run(options: &[&str]) -> Result<(), String> {
         }
         _ => Err(format!("the options of counts are --check and --write, not {}", options.join(" "))),
     }
+}
+
+/// Counts all paths, and gives their names if none takes more than is written down.
+pub(crate) fn hold() -> Result<Vec<String>, String> {
+    let file = root().join(documents::file(AREA));
+    VALGRIND.install()?;
+    check(&build()?, &read(&file)?)
+}
+
+/// Fails with what takes more than the text of the file says. Gives the names of the paths.
+fn check(bench: &Path, text: &str) -> Result<Vec<String>, String> {
+    let baseline = parse(text)?;
+    let counts = count_all(bench)?;
+    print!("{}", compared(&counts, &baseline));
+    let complaints = grown(&counts, &baseline);
+    if complaints.is_empty() {
+        return Ok(counts.into_iter().map(|count| count.path).collect());
+    }
+    let (then, now) = (compiler_of(text), compiler()?);
+    Err(format!(
+        "\n  {}\n\
+         The counts depend on the compiler (then {then}, now {now}) and on the versions of dependencies.\n\
+         If the growth is wanted, or is theirs: cargo xtask bench counts --write",
+        complaints.join("\n  ")
+    ))
 }
 
 /// A path that is to be counted.

@@ -4,7 +4,7 @@
 //! files: the tables of `FIGURES.md`, the summary in the README, and the chart.
 
 mod chart;
-mod counts;
+pub(crate) mod counts;
 pub(crate) mod documents;
 mod json;
 mod markdown;

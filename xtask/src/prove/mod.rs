@@ -2,6 +2,7 @@
 
 mod answers;
 mod cases;
+mod costs;
 mod faults;
 mod finding;
 mod models;
@@ -10,7 +11,6 @@ mod powerset;
 mod proof;
 mod property;
 mod sanitizers;
-
 mod soaks;
 mod table;
 mod watch;

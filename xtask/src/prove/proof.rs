@@ -1,6 +1,6 @@
 //! The proofs there are, in the order in which they are run: what fails fastest comes first.
 
-use super::{cases, faults, finding::Finding, models, mutation, powerset, sanitizers, soaks};
+use super::{cases, costs, faults, finding::Finding, models, mutation, powerset, sanitizers, soaks};
 
 /// How much is explored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -113,6 +113,14 @@ pub(super) const PROOFS: &[Proof] = &[
         each: "suites",
         in_ci: InCi::No,
         act: sanitizers::memcheck,
+    },
+    Proof {
+        name: "counts",
+        tool: "callgrind",
+        what: "no hot path takes over 2 % more instructions than is written down",
+        each: "hot paths",
+        in_ci: InCi::No,
+        act: costs::run,
     },
     Proof {
         name: "mutants",
