@@ -160,18 +160,17 @@ impl Engine {
 /// The times of each node, in microseconds since the start of the run.
 fn timings(report: &Report) -> Value {
     let micros = |at: Duration| at.as_nanos() as f64 / 1e3;
-    let node = |node: &dag::NodeReport| {
-        let mut json =
-            json!({"node": *node.name, "kind": node.kind.to_string(), "end": node.end.to_string()});
+    let node = |node: dag::NodeReport<'_>| {
+        let mut json = json!({"node": node.name, "kind": node.kind.to_string(), "end": node.end.to_string()});
         if let Some(span) = &node.span {
-            json["thread"] = (*span.thread).into();
+            json["thread"] = span.thread.into();
             json["queued_us"] = micros(span.queued).into();
             json["begun_us"] = micros(span.begun).into();
             json["ended_us"] = span.ended.map(micros).into();
         }
         json
     };
-    report.nodes.iter().map(node).collect()
+    report.nodes().map(node).collect()
 }
 
 /// What a run failed with, as a fault of the command.

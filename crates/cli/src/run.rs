@@ -81,7 +81,7 @@ fn explanation(report: &Report) -> String {
         text.push_str("  no node has ended\n");
     }
     for step in path {
-        let node = &report.nodes[step.node];
+        let node = &report.at(step.node);
         let _ = writeln!(
             text,
             "  {:<24} {:>10} ran, {:>10} waited",

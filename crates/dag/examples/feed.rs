@@ -54,7 +54,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let (feed, report) = runtime.block_on(run);
     println!("{:?}\n\n{report}\n\ncritical path:", *feed?);
     for step in report.critical_path() {
-        println!("  {}: waited {:.1?}, ran {:.1?}", report.nodes[step.node].name, step.waited, step.ran);
+        println!("  {}: waited {:.1?}, ran {:.1?}", report.at(step.node).name, step.waited, step.ran);
     }
     let file = env::temp_dir().join("ebbtide-feed.json");
     fs::write(&file, report.chrome_trace())?;

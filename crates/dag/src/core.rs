@@ -107,10 +107,10 @@ pub(crate) type LateTicket = Box<dyn FnOnce(bool) + Send>;
 
 impl<R, M: Reach> Core<R, M> {
     pub(crate) fn new(plan: Arc<Compiled<R, M>>, now: Instant, threads: usize) -> Self {
-        let len = plan.nodes.len();
+        let len = plan.outline.nodes.len();
         let slots = Slots::new(plan.actions.slots(), &plan.consumers, plan.one_thread);
         let on_pool = if plan.one_thread { 0 } else { len };
-        let retries = if plan.nodes.iter().any(|info| info.retry.is_some()) { len } else { 0 };
+        let retries = if plan.outline.nodes.iter().any(|info| info.retry.is_some()) { len } else { 0 };
         Self {
             terms: None,
             states: (0..len).map(|_| AtomicU8::new(0)).collect(),
@@ -138,7 +138,7 @@ impl<R, M: Reach> Core<R, M> {
 
     /// Makes it ready for a run.
     pub(crate) fn reset(&mut self, terms: Terms<R>, options: &Options, start: Instant, watches: bool) {
-        let (len, traced) = (self.plan.nodes.len(), options.traced);
+        let (len, traced) = (self.plan.outline.nodes.len(), options.traced);
         self.terms = Some(terms);
         self.states.iter_mut().for_each(|state| *state.get_mut() = state::WAITING);
         for (missing, inputs) in self.missing.iter_mut().zip(&self.plan.inputs) {
@@ -374,7 +374,7 @@ impl<R, M: Reach> Core<R, M> {
     /// The run, with what it is at, for reports.
     pub(crate) fn straggler(&self, now: Instant) -> Straggler {
         let (mut activity, mut names) = (Activity::Parked, Vec::new());
-        for (info, state) in self.plan.nodes.iter().zip(&self.states) {
+        for (info, state) in self.plan.outline.nodes.iter().zip(&self.states) {
             let state = state.load(Ordering::Relaxed);
             if matches!(state, state::IN_LINE..=state::STORING) {
                 names.push(&*info.name);

@@ -25,7 +25,7 @@ impl<R, M: Reach> Compiled<R, M> {
         });
         Drawing {
             name: &self.name,
-            nodes: self.nodes.iter().map(|info| (&*info.name, info.kind)).collect(),
+            nodes: self.outline.nodes.iter().map(|info| (&*info.name, info.kind)).collect(),
             edges: edges.collect(),
             outputs: self.outputs.iter().map(|edge| edge.node).collect(),
         }
@@ -85,38 +85,36 @@ impl Report {
         let mut events = Vec::new();
         let micros = |time: std::time::Duration| time.as_nanos() as f64 / 1e3;
         let took = self.took();
-        for (number, node) in self.nodes.iter().enumerate() {
-            let Some(Span { queued, begun, ended, thread }) = &node.span else { continue };
-            let row = threads.iter().position(|known| *known == &**thread).unwrap_or_else(|| {
+        for (number, node) in self.nodes().enumerate() {
+            let Some(Span { queued, begun, ended, thread }) = node.span else { continue };
+            let row = threads.iter().position(|known| *known == thread).unwrap_or_else(|| {
                 threads.push(thread);
                 threads.len() - 1
             });
-            let ended = ended.unwrap_or(took.max(*begun));
-            let (name, category) = (json(&node.name), if node.end == NodeEnd::Ok { "ok" } else { "bad" });
+            let ended = ended.unwrap_or(took.max(begun));
+            let (name, category) = (json(node.name), if *node.end == NodeEnd::Ok { "ok" } else { "bad" });
             events.push(format!(
                 "{{\"name\":{name},\"cat\":\"{category}\",\"ph\":\"X\",\"ts\":{:.3},\"dur\":{:.3},\"pid\":1,\
                  \"tid\":{row},\"args\":{{\"kind\":\"{}\",\"end\":{},\"queued_us\":{:.3},\"attempts\":{}}}}}",
-                micros(*begun),
-                micros(ended.saturating_sub(*begun)),
+                micros(begun),
+                micros(ended.saturating_sub(begun)),
                 node.kind,
                 json(&node.end.to_string()),
-                micros(begun.saturating_sub(*queued)),
+                micros(begun.saturating_sub(queued)),
                 node.attempts,
             ));
             for input in node.inputs.iter() {
-                let Some(Span { ended: Some(from), thread: from_thread, .. }) =
-                    &self.nodes[*input as usize].span
+                let Some(Span { ended: Some(from), thread: from_thread, .. }) = self.at(*input as usize).span
                 else {
                     continue;
                 };
-                let from_row =
-                    threads.iter().position(|known| *known == &**from_thread).unwrap_or_else(|| {
-                        threads.push(from_thread);
-                        threads.len() - 1
-                    });
+                let from_row = threads.iter().position(|known| *known == from_thread).unwrap_or_else(|| {
+                    threads.push(from_thread);
+                    threads.len() - 1
+                });
                 // An arrow has to begin and end within the nodes' own bars.
                 let id = number << 16 | *input as usize;
-                let from = micros(*from) - 0.001;
+                let from = micros(from) - 0.001;
                 events.push(format!(
                     "{{\"name\":\"input\",\"cat\":\"input\",\"ph\":\"s\",\"id\":{id},\"ts\":{from:.3},\"pid\":1,\
                      \"tid\":{from_row}}}"
@@ -124,7 +122,7 @@ impl Report {
                 events.push(format!(
                     "{{\"name\":\"input\",\"cat\":\"input\",\"ph\":\"f\",\"bp\":\"e\",\"id\":{id},\"ts\":{:.3},\
                      \"pid\":1,\"tid\":{row}}}",
-                    micros(*begun)
+                    micros(begun)
                 ));
             }
         }

@@ -183,7 +183,7 @@ impl<R, O: Inputs, M: Reach> Plan<R, O, M> {
         ticket: Option<MakeTicket<T>>,
     ) -> Result<Engine<R, O, T, M>, Missing> {
         let Env { timer, runners, endpoints, refuses_short, .. } = env;
-        for info in &self.compiled.nodes {
+        for info in &self.compiled.outline.nodes {
             let node = info.name.clone();
             if matches!(info.kind, Kind::Cpu | Kind::Blocking) && pool.is_none() {
                 return Err(Missing::Pool { node });
@@ -196,7 +196,7 @@ impl<R, O: Inputs, M: Reach> Plan<R, O, M> {
             }
         }
         let on_pool = |kind| matches!(kind, Kind::Cpu | Kind::Blocking);
-        let timeouts = self.compiled.nodes.iter().filter(|info| on_pool(info.kind));
+        let timeouts = self.compiled.outline.nodes.iter().filter(|info| on_pool(info.kind));
         let works = Works {
             plan: self.compiled.clone(),
             intake: Intake::new(timer.clone()),

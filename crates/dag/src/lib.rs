@@ -66,6 +66,7 @@ pub mod json;
 mod lodger;
 mod memory;
 mod op;
+mod outline;
 #[cfg(feature = "page")]
 mod page;
 mod pass;

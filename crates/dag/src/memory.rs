@@ -68,10 +68,14 @@ impl<R, T: Timer, M: Reach> Memory<R, T, M> {
     /// For runs on a pool with so many threads.
     pub(crate) fn new(plan: &Arc<Compiled<R, M>>, now: Instant, threads: usize) -> Self {
         let core = Arc::new(Core::new(plan.clone(), now, threads));
-        let retries = if plan.nodes.iter().any(|info| info.retry.is_some()) { plan.nodes.len() } else { 0 };
+        let retries = if plan.outline.nodes.iter().any(|info| info.retry.is_some()) {
+            plan.outline.nodes.len()
+        } else {
+            0
+        };
         let sleep_waker = NodeWaker::new(&core.inbox, TIMER);
         Self {
-            berths: Berths::new(plan.nodes.len(), &plan.berths),
+            berths: Berths::new(plan.outline.nodes.len(), &plan.berths),
             post: Post::default(),
             ready: Queue::default(),
             for_pool: Vec::new(),

@@ -1,17 +1,16 @@
 //! A graph that was checked, in the form in which it is run.
 
-use std::{alloc::Layout, cmp::Reverse, fmt, panic::Location, sync::Arc, time::Duration};
+use std::{alloc::Layout, cmp::Reverse, fmt, sync::Arc};
 
 use ebbtide_lifecycle::blame::Origin;
 
 use crate::{
-    class::Class,
     error::{Code, PlanError},
-    graph::{Condition, Draft, Fallback, Kind, OnTimeout},
+    graph::{Condition, Draft, Fallback, Kind},
     inputs::{Edge, Inputs},
     op::Op,
+    outline::{Info, Outline, Rows},
     reach::{Reach, Threads},
-    retry::Retry,
     slot::{Consumers, SlotKind, Turn},
 };
 
@@ -38,20 +37,20 @@ impl<R, O: Inputs, M: Reach> Plan<R, O, M> {
     /// How many nodes it has.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.compiled.nodes.len()
+        self.compiled.outline.nodes.len()
     }
 
     /// Never: a graph without nodes is refused.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.compiled.nodes.is_empty()
+        self.compiled.outline.nodes.is_empty()
     }
 
     /// What is not wrong, but may not be meant.
     #[must_use]
     pub fn warnings(&self) -> Vec<PlanError> {
         let feeds = self.compiled.feed_outputs();
-        let unused = self.compiled.nodes.iter().zip(feeds).filter(|(_, feeds)| !feeds);
+        let unused = self.compiled.outline.nodes.iter().zip(feeds).filter(|(_, feeds)| !feeds);
         let warning = |(info, _): (&Info, bool)| {
             let message = "it feeds no output; it is run for its effects only";
             PlanError::new(Code::W001, format!("node \"{}\"", info.name), message)
@@ -82,20 +81,6 @@ impl<R, O: Inputs, M: Reach> fmt::Debug for Plan<R, O, M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Plan").field("name", &self.compiled.name).field("nodes", &self.len()).finish()
     }
-}
-
-/// What is known of a node, but for what it does.
-pub(crate) struct Info {
-    pub(crate) name: Arc<str>,
-    pub(crate) kind: Kind,
-    /// What it runs, in a plan from data.
-    pub(crate) op: Option<Arc<str>>,
-    pub(crate) site: &'static Location<'static>,
-    pub(crate) timeout: Option<Duration>,
-    pub(crate) on_timeout: Option<OnTimeout>,
-    pub(crate) retry: Option<Retry>,
-    pub(crate) class: Option<Class>,
-    pub(crate) endpoints: Vec<Arc<str>>,
 }
 
 /// What is asked of a node in each run.
@@ -137,18 +122,14 @@ impl Successor {
 /// A plan with its types forgotten. Numbers of nodes are those of the graph.
 pub(crate) struct Compiled<R, M: Reach> {
     pub(crate) name: Arc<str>,
-    pub(crate) nodes: Box<[Info]>,
+    pub(crate) outline: Arc<Outline>,
     pub(crate) actions: Actions<R, M>,
     /// Those who depend on a node lie one after the other; the longest way to go comes first.
     successors: Box<[Successor]>,
     /// How many inputs each node has.
     pub(crate) inputs: Box<[u32]>,
-    /// The inputs of each node, for reports.
+    /// The inputs of each node.
     pub(crate) predecessors: Box<[Box<[Edge]>]>,
-    /// Their numbers alone.
-    pub(crate) input_nodes: Box<[Arc<[u32]>]>,
-    /// Those among them that a node can do without.
-    pub(crate) optional_nodes: Box<[Arc<[u32]>]>,
     pub(crate) consumers: Box<[Consumers]>,
     /// The kinds of berths that futures need.
     pub(crate) berths: Vec<Layout>,
@@ -217,14 +198,6 @@ impl<R, M: Reach> Compiled<R, M> {
         let one_thread = drafts.iter().all(|draft| matches!(draft.kind, Kind::Inline | Kind::Async));
         let predecessors: Box<[Box<[Edge]>]> =
             drafts.iter().map(|draft| draft.edges.as_slice().into()).collect();
-        let none: Arc<[u32]> = Arc::default();
-        let numbers = |edges: &[Edge], which: fn(&Edge) -> bool| {
-            let has_any = edges.iter().any(which);
-            let numbers = || edges.iter().filter(|edge| which(edge)).map(|edge| edge.node).collect();
-            if has_any { numbers() } else { none.clone() }
-        };
-        let input_nodes = predecessors.iter().map(|edges| numbers(edges, |_| true)).collect();
-        let optional_nodes = predecessors.iter().map(|edges| numbers(edges, |edge| !edge.required)).collect();
         let inputs: Box<[u32]> = predecessors.iter().map(|edges| edges.len() as u32).collect();
 
         let (mut counts, mut keepers) = (vec![0; len], vec![0; len]);
@@ -278,15 +251,18 @@ impl<R, M: Reach> Compiled<R, M> {
         }
         let actions =
             Actions { steps: steps.into(), conditions: conditions.into(), fallbacks: fallbacks.into() };
+        let outline = Outline {
+            nodes: nodes.into(),
+            inputs: Rows::new(&predecessors, |_| true),
+            optional: Rows::new(&predecessors, |edge| !edge.required),
+        };
         Self {
             name,
-            nodes: nodes.into(),
+            outline: Arc::new(outline),
             actions,
             successors: successors.into(),
             inputs,
             predecessors,
-            input_nodes,
-            optional_nodes,
             consumers,
             berths,
             outputs: outputs.into(),
@@ -308,7 +284,7 @@ impl<R, M: Reach> Compiled<R, M> {
 
     #[inline]
     pub(crate) fn info(&self, node: u32) -> &Info {
-        &self.nodes[node as usize]
+        &self.outline.nodes[node as usize]
     }
 
     /// What a node is called in reports, and where it was added.
@@ -328,7 +304,7 @@ impl<R, M: Reach> Compiled<R, M> {
 
     /// Which nodes are an output, or an input of one, however far away.
     fn feed_outputs(&self) -> Vec<bool> {
-        let mut feeds = vec![false; self.nodes.len()];
+        let mut feeds = vec![false; self.outline.nodes.len()];
         let mut stack: Vec<u32> = self.outputs.iter().map(|edge| edge.node).collect();
         while let Some(node) = stack.pop() {
             if !std::mem::replace(&mut feeds[node as usize], true) {

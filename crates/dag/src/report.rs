@@ -6,10 +6,11 @@ use crate::{
     core::{Core, state},
     error::RunError,
     graph::Kind,
+    outline::Outline,
     pass::Fault,
     plan::Compiled,
     reach::Reach,
-    trace::thread_names,
+    trace::{Times, thread_names},
 };
 
 /// How a node ended.
@@ -37,18 +38,18 @@ pub enum NodeEnd {
     NotStarted,
 }
 
-/// One node of a run.
-#[derive(Clone, Debug)]
+/// One node of a run, as its [`Report`] tells of it.
+#[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
-pub struct NodeReport {
+pub struct NodeReport<'a> {
     /// Its name.
-    pub name: Arc<str>,
+    pub name: &'a str,
     /// Where and how it runs.
     pub kind: Kind,
     /// What it runs, in a plan from data.
-    pub op: Option<Arc<str>>,
+    pub op: Option<&'a str>,
     /// How it ended.
-    pub end: NodeEnd,
+    pub end: &'a NodeEnd,
     /// It was given up on and went on, and its output was discarded: at its timeout, at the deadline, or when the run
     /// was cancelled.
     pub late: bool,
@@ -57,17 +58,17 @@ pub struct NodeReport {
     /// How often it was begun.
     pub attempts: u32,
     /// When, in a traced run, if it has begun.
-    pub span: Option<Span>,
+    pub span: Option<Span<'a>>,
     /// The nodes that it depends on, by their place in the report.
-    pub inputs: Arc<[u32]>,
+    pub inputs: &'a [u32],
     /// Those of them that it can do without.
-    pub optional: Arc<[u32]>,
+    pub optional: &'a [u32],
 }
 
 /// When a node ran, from the start of its run on.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
-pub struct Span {
+pub struct Span<'a> {
     /// When all its inputs were there.
     pub queued: Duration,
     /// When it began.
@@ -75,17 +76,15 @@ pub struct Span {
     /// When it ended; nothing if it had not when the run did.
     pub ended: Option<Duration>,
     /// Where it began.
-    pub thread: Arc<str>,
+    pub thread: &'a str,
 }
 
 /// What became of each node of a run.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 #[non_exhaustive]
 pub struct Report {
     /// The plan's name.
     pub plan: Arc<str>,
-    /// Each node, in the order of the graph.
-    pub nodes: Vec<NodeReport>,
     /// The nodes whose outputs the run gives, by their place in the report.
     pub outputs: Vec<u32>,
     /// Why the run failed, if it did.
@@ -98,6 +97,24 @@ pub struct Report {
     pub deadline: Option<Duration>,
     /// Whether it has times.
     pub traced: bool,
+    /// What the plan knows of the nodes. Shared as a whole: a handle for each node, or for each of its facts, would cost
+    /// a run more than all its times.
+    outline: Arc<Outline>,
+    /// What became of each of them.
+    records: Vec<Record>,
+    /// How long a node may take that says nothing about it.
+    node_timeout: Option<Duration>,
+    /// The names of the threads in the records, by their numbers.
+    threads: Vec<Arc<str>>,
+}
+
+/// What a run tells of one node.
+#[derive(Clone)]
+struct Record {
+    end: NodeEnd,
+    late: bool,
+    attempts: u32,
+    times: Option<Times>,
 }
 
 /// A node on the critical path.
@@ -132,10 +149,10 @@ impl Report {
         deadline: Option<Duration>,
         node_timeout: Option<Duration>,
     ) -> Self {
-        let ends = (0..plan.nodes.len()).map(|_| (NodeEnd::NotStarted, 0, None));
+        let record = Record { end: NodeEnd::NotStarted, late: false, attempts: 0, times: None };
         let (error, took) = (Some(error), Duration::ZERO);
         let ending = Ending { faults: &[], late: &[], error, took, deadline, node_timeout };
-        Self::new(plan, ends, &ending, false)
+        Self::new(plan, vec![record; plan.outline.nodes.len()], &ending, None)
     }
 
     pub(crate) fn of<R, M: Reach>(core: &Core<R, M>, ending: &Ending<'_>) -> Self {
@@ -157,9 +174,7 @@ impl Report {
                 (Some(Fault::NotRun) | None, _) => "the pool is closed".to_owned(),
             }
         };
-        let ended = |node: u32| core.trace.as_ref().and_then(|trace| trace.ended(node));
-        let threads = if core.trace.is_some() { thread_names() } else { Vec::new() };
-        let ends = (0..plan.nodes.len() as u32).map(|node| {
+        let record = |node: u32| {
             let state = core.state(node);
             let end = match state {
                 state::OK => NodeEnd::Ok,
@@ -176,66 +191,84 @@ impl Report {
             };
             let has_begun = !matches!(state, state::WAITING | state::SKIPPED | state::IN_LINE);
             let attempts = if has_begun { core.attempts(node) } else { 0 };
-            let span = core.trace.as_ref().and_then(|trace| trace.times(node)).map(|times| {
-                let inputs = plan.input_nodes[node as usize].iter();
-                let queued = inputs.filter_map(|input| ended(*input)).max().unwrap_or(0);
-                Span {
-                    queued: Duration::from_nanos(queued.min(times.begun)),
-                    begun: Duration::from_nanos(times.begun),
-                    ended: times.ended.map(Duration::from_nanos),
-                    thread: threads[times.thread as usize].clone(),
-                }
-            });
-            (end, attempts, span)
-        });
-        Self::new(plan, ends, ending, core.trace.is_some())
+            let times = core.trace.as_ref().and_then(|trace| trace.times(node));
+            Record { end, late: false, attempts, times }
+        };
+        let mut records: Vec<_> = (0..plan.outline.nodes.len() as u32).map(record).collect();
+        ending.late.iter().for_each(|node| records[*node as usize].late = true);
+        Self::new(plan, records, ending, core.trace.as_ref().map(|_| thread_names()))
     }
 
+    /// With the names of threads, if it was traced.
     fn new<R, M: Reach>(
         plan: &Compiled<R, M>,
-        ends: impl Iterator<Item = (NodeEnd, u32, Option<Span>)>,
+        records: Vec<Record>,
         ending: &Ending<'_>,
-        traced: bool,
+        threads: Option<Vec<Arc<str>>>,
     ) -> Self {
-        let mut late = vec![false; plan.nodes.len()];
-        ending.late.iter().for_each(|node| late[*node as usize] = true);
-        let node = |(number, (end, attempts, span)): (usize, (NodeEnd, u32, Option<Span>))| {
-            let info = &plan.nodes[number];
-            NodeReport {
-                name: info.name.clone(),
-                kind: info.kind,
-                op: info.op.clone(),
-                end,
-                late: late[number],
-                timeout: info.timeout.or(ending.node_timeout),
-                attempts,
-                span,
-                inputs: plan.input_nodes[number].clone(),
-                optional: plan.optional_nodes[number].clone(),
-            }
-        };
         Self {
             plan: plan.name.clone(),
-            nodes: ends.enumerate().map(node).collect(),
             outputs: plan.outputs.iter().map(|edge| edge.node).collect(),
             error: ending.error.map(ToString::to_string),
             code: ending.error.map(RunError::code),
             total: ending.took,
             deadline: ending.deadline,
-            traced,
+            traced: threads.is_some(),
+            outline: plan.outline.clone(),
+            records,
+            node_timeout: ending.node_timeout,
+            threads: threads.unwrap_or_default(),
+        }
+    }
+
+    /// Each node, in the order of the graph.
+    pub fn nodes(&self) -> impl ExactSizeIterator<Item = NodeReport<'_>> {
+        (0..self.records.len()).map(|place| self.at(place))
+    }
+
+    /// The node at this place of the report: that of a [`Step`], or of an input.
+    ///
+    /// # Panics
+    /// Where there is none: a report has as many places as its plan has nodes.
+    #[must_use]
+    pub fn at(&self, place: usize) -> NodeReport<'_> {
+        let (info, record) = (&self.outline.nodes[place], &self.records[place]);
+        NodeReport {
+            name: &info.name,
+            kind: info.kind,
+            op: info.op.as_deref(),
+            end: &record.end,
+            late: record.late,
+            timeout: info.timeout.or(self.node_timeout),
+            attempts: record.attempts,
+            span: record.times.map(|times| self.span(place, times)),
+            inputs: self.outline.inputs.of(place),
+            optional: self.outline.optional.of(place),
+        }
+    }
+
+    fn span(&self, place: usize, times: Times) -> Span<'_> {
+        let inputs = self.outline.inputs.of(place).iter();
+        let ended = inputs.filter_map(|input| self.records[*input as usize].times?.ended);
+        Span {
+            queued: Duration::from_nanos(ended.max().unwrap_or(0).min(times.begun)),
+            begun: Duration::from_nanos(times.begun),
+            ended: times.ended.map(Duration::from_nanos),
+            thread: &self.threads[times.thread as usize],
         }
     }
 
     /// The node of this name.
     #[must_use]
-    pub fn node(&self, name: &str) -> Option<&NodeReport> {
-        self.nodes.iter().find(|node| &*node.name == name)
+    pub fn node(&self, name: &str) -> Option<NodeReport<'_>> {
+        let place = self.outline.nodes.iter().position(|info| &*info.name == name)?;
+        Some(self.at(place))
     }
 
     /// When the last node ended.
     #[must_use]
     pub fn took(&self) -> Duration {
-        self.nodes.iter().filter_map(|node| node.span.as_ref()?.ended).max().unwrap_or_default()
+        self.nodes().filter_map(|node| node.span?.ended).max().unwrap_or_default()
     }
 
     /// The nodes that the run's end waited for: from the last to end, always the input that was there last. What had
@@ -244,7 +277,7 @@ impl Report {
     pub fn critical_path(&self) -> Vec<Step> {
         // Of those that had not ended the first to begin was waited for longest.
         let ended = |node: &usize| {
-            let span = self.nodes[*node].span.as_ref()?;
+            let span = self.at(*node).span?;
             let is_open = span.ended.is_none().then_some(Reverse(span.begun));
             Some((span.ended.unwrap_or(self.total), is_open))
         };
@@ -252,14 +285,15 @@ impl Report {
             nodes.filter(|node| ended(node).is_some()).max_by_key(ended)
         };
         let mut path = Vec::new();
-        let mut at = last(&mut (0..self.nodes.len()));
+        let mut at = last(&mut (0..self.records.len()));
         while let Some(node) = at {
-            if let Some(Span { queued, begun, ended, .. }) = &self.nodes[node].span {
+            let NodeReport { span, inputs, .. } = self.at(node);
+            if let Some(Span { queued, begun, ended, .. }) = span {
                 let ended = ended.unwrap_or(self.total);
-                let (waited, ran) = (begun.saturating_sub(*queued), ended.saturating_sub(*begun));
+                let (waited, ran) = (begun.saturating_sub(queued), ended.saturating_sub(begun));
                 path.push(Step { node, waited, ran });
             }
-            at = last(&mut self.nodes[node].inputs.iter().map(|input| *input as usize));
+            at = last(&mut inputs.iter().map(|input| *input as usize));
         }
         path.reverse();
         path
@@ -270,23 +304,35 @@ impl Report {
     #[must_use]
     pub fn slack(&self) -> Vec<Option<Duration>> {
         let took = self.took();
-        let mut latest = vec![took; self.nodes.len()];
-        let mut order: Vec<usize> =
-            (0..self.nodes.len()).filter(|node| self.nodes[*node].span.is_some()).collect();
+        let nodes: Vec<_> = self.nodes().collect();
+        let mut latest = vec![took; nodes.len()];
+        let mut order: Vec<usize> = (0..nodes.len()).filter(|node| nodes[*node].span.is_some()).collect();
         // Inputs end before those that depend on them begin.
-        order.sort_by_key(|node| Reverse(self.nodes[*node].span.as_ref().map(|span| span.begun)));
-        for node in &order {
-            let Some(Span { begun, ended: Some(ended), .. }) = &self.nodes[*node].span else { continue };
-            let must_begin = latest[*node].saturating_sub(ended.saturating_sub(*begun));
-            for input in self.nodes[*node].inputs.iter() {
+        order.sort_by_key(|node| Reverse(nodes[*node].span.map(|span| span.begun)));
+        for node in order {
+            let Some(Span { begun, ended: Some(ended), .. }) = nodes[node].span else { continue };
+            let must_begin = latest[node].saturating_sub(ended.saturating_sub(begun));
+            for input in nodes[node].inputs {
                 let latest = &mut latest[*input as usize];
                 *latest = (*latest).min(must_begin);
             }
         }
-        let slack = |(node, latest): (&NodeReport, Duration)| {
-            node.span.as_ref().and_then(|span| span.ended).map(|ended| latest.saturating_sub(ended))
+        let slack = |(node, latest): (&NodeReport<'_>, Duration)| {
+            node.span.and_then(|span| span.ended).map(|ended| latest.saturating_sub(ended))
         };
-        self.nodes.iter().zip(latest).map(slack).collect()
+        nodes.iter().zip(latest).map(slack).collect()
+    }
+}
+
+impl fmt::Debug for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Report")
+            .field("plan", &self.plan)
+            .field("nodes", &self.nodes().collect::<Vec<_>>())
+            .field("error", &self.error)
+            .field("total", &self.total)
+            .field("deadline", &self.deadline)
+            .finish_non_exhaustive()
     }
 }
 
@@ -297,9 +343,9 @@ impl fmt::Display for Report {
         if let Some(error) = &self.error {
             write!(f, ": {error}")?;
         }
-        for node in &self.nodes {
+        for node in self.nodes() {
             write!(f, "\n  {} ({}): {}", node.name, node.kind, node.end)?;
-            if let Some(Span { begun, ended, thread, .. }) = &node.span {
+            if let Some(Span { begun, ended, thread, .. }) = node.span {
                 write!(f, ", from {begun:.1?}")?;
                 if let Some(ended) = ended {
                     write!(f, " to {ended:.1?}")?;

@@ -100,11 +100,11 @@ fn draw_header(page: &mut String, sums: &Sums<'_>) {
         }
     }
     let looks = Look::ALL.into_iter().rev().filter_map(|look| {
-        let number = report.nodes.iter().filter(|node| Look::of(node) == look).count();
+        let number = report.nodes().filter(|node| Look::of(node) == look).count();
         (number > 0).then(|| format!("{number}&#160;{}", look.word().replace(' ', "&#160;")))
     });
     let looks: Vec<String> = looks.collect();
-    fact("Nodes", &report.nodes.len().to_string(), &looks.join(", "), "");
+    fact("Nodes", &report.nodes().len().to_string(), &looks.join(", "), "");
     if !sums.path.is_empty() {
         fact("Critical path", &count(sums.path.len(), "node"), &sums.path_in_brief(), "");
     }
@@ -113,7 +113,7 @@ fn draw_header(page: &mut String, sums: &Sums<'_>) {
 
 /// Nodes that have not ended well, the worst first.
 fn draw_troubles(page: &mut String, report: &Report) {
-    let nodes = report.nodes.iter().enumerate();
+    let nodes = report.nodes().enumerate();
     let mut troubles: Vec<_> = nodes.filter(|(_, node)| Look::of(node).is_trouble()).collect();
     if troubles.is_empty() {
         return;
@@ -127,7 +127,7 @@ fn draw_troubles(page: &mut String, report: &Report) {
                 "<li class=\"{}\"><a href=\"#n{number}\"><code>{}</code></a> <span class=\"badge {0}\">{}</span> <span \
                  class=\"why\">{}</span></li>\n",
                 Look::of(node).class(),
-                Escaped(&node.name),
+                Escaped(node.name),
                 look::word(node),
                 Escaped(&look::why(report, node))
             ),
@@ -180,14 +180,14 @@ fn draw_path(page: &mut String, sums: &Sums<'_>) {
         if left_out > 0 && (STEPS_TOLD_MAX..len - STEPS_TOLD_MAX).contains(&nth) {
             continue;
         }
-        let node = &sums.report.nodes[*number];
+        let node = &sums.report.at(*number);
         let ran = node.span.as_ref().map(|span| ran_in_brief(sums.report, span)).unwrap_or_default();
         let arrow = if nth == 0 { "" } else { " → " };
         put(
             page,
             format_args!(
                 "{arrow}<a href=\"#n{number}\"><code>{}</code></a>&#160;<small>{}</small>",
-                Escaped(&node.name),
+                Escaped(node.name),
                 Escaped(&ran)
             ),
         );
@@ -197,7 +197,7 @@ fn draw_path(page: &mut String, sums: &Sums<'_>) {
 
 fn draw_timeline(page: &mut String, sums: &Sums<'_>) {
     page.push_str("<section>\n<h2>Timeline</h2>\n");
-    if sums.report.nodes.iter().any(|node| node.span.is_some()) {
+    if sums.report.nodes().any(|node| node.span.is_some()) {
         let timeline = timeline::draw(sums);
         put(page, format_args!("<div class=\"scroll\">{}</div>\n", timeline.svg));
         page.push_str(

@@ -31,7 +31,7 @@ impl Look {
         Self::Ok,
     ];
 
-    pub(super) fn of(node: &NodeReport) -> Self {
+    pub(super) fn of(node: &NodeReport<'_>) -> Self {
         match &node.end {
             _ if node.late => Self::Late,
             NodeEnd::Ok => Self::Ok,
@@ -80,7 +80,7 @@ impl Look {
 }
 
 /// How a node ended, in two or three words.
-pub(super) fn word(node: &NodeReport) -> &'static str {
+pub(super) fn word(node: &NodeReport<'_>) -> &'static str {
     match (&node.end, node.late) {
         (NodeEnd::FellBack(_), true) => "fell back, late",
         (NodeEnd::Cancelled, true) => "cancelled, late",
@@ -90,12 +90,12 @@ pub(super) fn word(node: &NodeReport) -> &'static str {
 }
 
 /// Why a node ended as it did, and what became of it; empty if there is nothing to say.
-pub(super) fn why(report: &Report, node: &NodeReport) -> String {
+pub(super) fn why(report: &Report, node: &NodeReport<'_>) -> String {
     let why = match &node.end {
         NodeEnd::Ok | NodeEnd::NotStarted => String::new(),
         NodeEnd::FellBack(why) | NodeEnd::Failed(why) | NodeEnd::Panicked(why) => why.clone(),
         NodeEnd::TimedOut => timed_out(report, node),
-        NodeEnd::Skipped { by } if *by == node.name => "its condition did not hold".to_owned(),
+        NodeEnd::Skipped { by } if **by == *node.name => "its condition did not hold".to_owned(),
         NodeEnd::Skipped { by } => format!("because of {by}"),
         NodeEnd::Cancelled => "the run ended first".to_owned(),
     };
@@ -117,7 +117,7 @@ fn joint(before: &str) -> &'static str {
 }
 
 /// Whether it was its own timeout or the deadline can be told by whether it was seen to in time.
-fn timed_out(report: &Report, node: &NodeReport) -> String {
+fn timed_out(report: &Report, node: &NodeReport<'_>) -> String {
     let had_ended = node.span.as_ref().is_some_and(|span| span.ended.is_some());
     match (node.timeout, report.deadline) {
         (Some(timeout), _) if had_ended => format!("it took longer than its {}", brief(timeout)),

@@ -70,9 +70,9 @@ impl Node<'_> {
 
 impl<R, M: Reach> Compiled<R, M> {
     pub(super) fn picture(&self) -> Picture<'_> {
-        let is_output = marks(self.nodes.len(), self.outputs.iter().map(|edge| edge.node));
+        let is_output = marks(self.outline.nodes.len(), self.outputs.iter().map(|edge| edge.node));
         let node = |(info, is_output)| {
-            let info: &crate::plan::Info = info;
+            let info: &crate::outline::Info = info;
             Node { name: &info.name, kind: info.kind, op: info.op.as_deref(), is_output, fate: None }
         };
         let edges = self.predecessors.iter().enumerate().flat_map(|(to, inputs)| {
@@ -86,7 +86,7 @@ impl<R, M: Reach> Compiled<R, M> {
         });
         Picture {
             name: &self.name,
-            nodes: self.nodes.iter().zip(is_output).map(node).collect(),
+            nodes: self.outline.nodes.iter().zip(is_output).map(node).collect(),
             edges: edges.collect(),
         }
     }
@@ -104,46 +104,46 @@ pub(super) struct Sums<'a> {
 impl<'a> Sums<'a> {
     pub(super) fn of(report: &'a Report) -> Self {
         let path = report.critical_path();
-        let is_critical = marks(report.nodes.len(), path.iter().map(|step| step.node as u32));
+        let is_critical = marks(report.nodes().len(), path.iter().map(|step| step.node as u32));
         Self { report, path, is_critical, slack: report.slack() }
     }
 
     pub(super) fn picture(&self) -> Picture<'a> {
         let Self { report, path, .. } = self;
-        let is_output = marks(report.nodes.len(), report.outputs.iter().copied());
-        let node = |(number, node): (usize, &'a NodeReport)| Node {
-            name: &node.name,
+        let is_output = marks(report.nodes().len(), report.outputs.iter().copied());
+        let node = |(number, node): (usize, NodeReport<'a>)| Node {
+            name: node.name,
             kind: node.kind,
-            op: node.op.as_deref(),
+            op: node.op,
             is_output: is_output[number],
             fate: Some(Fate {
-                look: Look::of(node),
-                told: told(report, node),
+                look: Look::of(&node),
+                told: told(report, &node),
                 is_critical: self.is_critical[number],
                 tip: self.tip(number),
             }),
         };
-        let mut before = vec![None; report.nodes.len()];
+        let mut before = vec![None; report.nodes().len()];
         path.windows(2).for_each(|pair| before[pair[1].node] = Some(pair[0].node as u32));
         // For each node, who was the last to say that it can do without.
-        let mut spared_by = vec![None; report.nodes.len()];
+        let mut spared_by = vec![None; report.nodes().len()];
         let mut edges = Vec::new();
-        for (to, node) in report.nodes.iter().enumerate() {
+        for (to, node) in report.nodes().enumerate() {
             node.optional.iter().for_each(|from| spared_by[*from as usize] = Some(to));
             edges.extend(node.inputs.iter().map(|from| Edge {
                 from: *from,
                 to: to as u32,
                 is_optional: spared_by[*from as usize] == Some(to),
                 is_critical: before[to] == Some(*from),
-                is_idle: Look::of(node).is_idle(),
+                is_idle: Look::of(&node).is_idle(),
             }));
         }
-        Picture { name: &report.plan, nodes: report.nodes.iter().enumerate().map(node).collect(), edges }
+        Picture { name: &report.plan, nodes: report.nodes().enumerate().map(node).collect(), edges }
     }
 
     /// All that is known of a node.
     pub(super) fn tip(&self, number: usize) -> String {
-        let node = &self.report.nodes[number];
+        let node = &self.report.at(number);
         let op = node.op.as_ref().map(|op| format!("{op}, ")).unwrap_or_default();
         let mut lines = vec![node.name.to_string(), format!("{op}{}: {}", node.kind, look::word(node))];
         let why = look::why(self.report, node);
@@ -171,7 +171,7 @@ impl<'a> Sums<'a> {
 }
 
 /// What stands in the box of a node.
-fn told(report: &Report, node: &NodeReport) -> String {
+fn told(report: &Report, node: &NodeReport<'_>) -> String {
     match (Look::of(node), node.span.as_ref()) {
         (Look::Ok, Some(span)) => ran_in_brief(report, span),
         (Look::Ok, None) => "ok".to_owned(),
@@ -183,17 +183,17 @@ fn told(report: &Report, node: &NodeReport) -> String {
 }
 
 /// How long a node waited after its inputs were there.
-pub(super) fn queued(span: &Span) -> Duration {
+pub(super) fn queued(span: &Span<'_>) -> Duration {
     span.begun.saturating_sub(span.queued)
 }
 
 /// How long a node ran, up to the end of the run.
-pub(super) fn ran(report: &Report, span: &Span) -> Duration {
+pub(super) fn ran(report: &Report, span: &Span<'_>) -> Duration {
     span.ended.unwrap_or(report.total).saturating_sub(span.begun)
 }
 
 /// The same in words; `> 5 ms` if it had not ended.
-pub(super) fn ran_in_brief(report: &Report, span: &Span) -> String {
+pub(super) fn ran_in_brief(report: &Report, span: &Span<'_>) -> String {
     let more = if span.ended.is_none() { "> " } else { "" };
     format!("{more}{}", brief(ran(report, span)))
 }
@@ -201,7 +201,7 @@ pub(super) fn ran_in_brief(report: &Report, span: &Span) -> String {
 /// The nodes that a list of so many at most shows, in their order: those that stand out, and then those that ran
 /// longest.
 pub(super) fn chosen(sums: &Sums<'_>, nodes_max: usize) -> Vec<usize> {
-    let nodes = &sums.report.nodes;
+    let nodes: Vec<_> = sums.report.nodes().collect();
     let mut chosen: Vec<usize> = (0..nodes.len()).collect();
     if chosen.len() > nodes_max {
         chosen.sort_by_key(|number| {

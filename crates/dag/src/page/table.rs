@@ -21,7 +21,7 @@ const HEAD: &str = "<table>\n<thead><tr><th>Node</th><th>Runs</th><th>Thread</th
 pub(super) fn draw(sums: &Sums<'_>) -> (String, Option<String>) {
     let report = sums.report;
     let lines = chosen(sums, LINES_MAX);
-    let all = report.nodes.len();
+    let all = report.nodes().len();
     let note = (lines.len() < all).then(|| {
         format!("{} of {all} nodes are listed: those that stand out, and those that ran longest", lines.len())
     });
@@ -34,20 +34,20 @@ pub(super) fn draw(sums: &Sums<'_>) -> (String, Option<String>) {
 }
 
 fn draw_line(table: &mut String, sums: &Sums<'_>, number: usize) {
-    let node = &sums.report.nodes[number];
+    let node = &sums.report.at(number);
     let look = Look::of(node).class();
     let critical = if sums.is_critical[number] { " <span class=\"tag\">critical</span>" } else { "" };
     put(
         table,
         format_args!(
             "<tr id=\"n{number}\" class=\"{look}\"><th scope=\"row\"><code>{}</code>{critical}</th><td>",
-            Escaped(&node.name)
+            Escaped(node.name)
         ),
     );
     if let Some(op) = &node.op {
         put(table, format_args!("<code>{}</code> · ", Escaped(op)));
     }
-    let thread = node.span.as_ref().map_or("", |span| &span.thread);
+    let thread = node.span.as_ref().map_or("", |span| span.thread);
     put(table, format_args!("{}</td><td class=\"thread\">{}</td>", node.kind, Escaped(thread)));
     let span = node.span.as_ref();
     let in_brief = |time: Duration| (time, brief(time));

@@ -87,8 +87,8 @@ pub(super) fn draw(sums: &Sums<'_>) -> Timeline {
     let report = sums.report;
     let mut notes = Vec::new();
     let nodes = chosen(sums, BARS_MAX);
-    if nodes.len() < report.nodes.len() {
-        let (some, all) = (nodes.len(), report.nodes.len());
+    if nodes.len() < report.nodes().len() {
+        let (some, all) = (nodes.len(), report.nodes().len());
         notes.push(format!(
             "{some} of {all} nodes are shown: those that stand out, and those that ran longest"
         ));
@@ -104,12 +104,12 @@ pub(super) fn draw(sums: &Sums<'_>) -> Timeline {
     let lanes = Lanes::of(nodes.len());
     let mut threads: BTreeMap<&str, Vec<Bar>> = BTreeMap::new();
     for node in nodes {
-        let Some(span) = &report.nodes[node].span else { continue };
-        threads.entry(&span.thread).or_default().push(bar(sums, node, span, &axis, lanes));
+        let Some(span) = &report.at(node).span else { continue };
+        threads.entry(span.thread).or_default().push(bar(sums, node, span, &axis, lanes));
     }
     // The thread that polls the run comes first.
     let polls = |bars: &Vec<Bar>| {
-        bars.iter().any(|bar| matches!(report.nodes[bar.node].kind, Kind::Inline | Kind::Async))
+        bars.iter().any(|bar| matches!(report.at(bar.node).kind, Kind::Inline | Kind::Async))
     };
     let mut threads: Vec<_> = threads.into_iter().collect();
     threads.sort_by_key(|(_, bars)| !polls(bars));
@@ -162,14 +162,14 @@ pub(super) fn draw(sums: &Sums<'_>) -> Timeline {
     Timeline { svg, notes }
 }
 
-fn bar(sums: &Sums<'_>, node: usize, span: &Span, axis: &Axis, lanes: Lanes) -> Bar {
+fn bar(sums: &Sums<'_>, node: usize, span: &Span<'_>, axis: &Axis, lanes: Lanes) -> Bar {
     const COLUMN: f64 = 6.7;
     const COLUMNS_MAX: usize = 26;
     let report = sums.report;
-    let goes_on = report.nodes[node].late;
+    let goes_on = report.at(node).late;
     let (ready, begun) = (axis.at(span.queued), axis.at(span.begun));
     let ended = axis.at(span.ended.unwrap_or(report.total)).max(begun + 2.0);
-    let text = shorten(&report.nodes[node].name, COLUMNS_MAX);
+    let text = shorten(report.at(node).name, COLUMNS_MAX);
     let width = columns(&text) as f64 * COLUMN;
     let tail = if goes_on { TAIL } else { 0.0 };
     let left = match (width + 10.0 <= ended - begun, lanes.names_beside) {
@@ -250,7 +250,7 @@ fn draw_deadline(svg: &mut String, x: f64, deadline: Duration, bottom: f64) {
 }
 
 fn draw_bar(svg: &mut String, sums: &Sums<'_>, bar: &Bar, top: f64, lanes: Lanes) {
-    let node = &sums.report.nodes[bar.node];
+    let node = &sums.report.at(bar.node);
     let (height, look) = (lanes.height - if lanes.has_names() { 6.0 } else { 2.0 }, Look::of(node).class());
     let (top, middle) = (top + (lanes.height - height) / 2.0, top + lanes.height / 2.0);
     put(

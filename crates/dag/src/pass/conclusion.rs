@@ -103,7 +103,7 @@ impl<R, T: Timer + Clone, M: Reach> Going<R, T, M> {
         memory.core.inbox.close(&mut memory.post);
         self.give_places_back(&mut memory.post);
         if self.waits_for > 0 {
-            for class in self.works.plan.nodes.iter().filter_map(|info| info.class.as_ref()) {
+            for class in self.works.plan.outline.nodes.iter().filter_map(|info| info.class.as_ref()) {
                 class.forget(&memory.core.inbox);
             }
         }

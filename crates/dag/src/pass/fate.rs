@@ -114,7 +114,7 @@ impl<R, T: Timer + Clone, M: Reach> Going<R, T, M> {
             return;
         }
         self.core().end();
-        for node in 0..self.works.plan.nodes.len() as u32 {
+        for node in 0..self.works.plan.outline.nodes.len() as u32 {
             self.take_back(node);
         }
         for node in mem::take(&mut self.memory().for_pool) {

@@ -72,7 +72,7 @@ impl<R, T: Timer + Clone, M: Reach> Going<R, T, M> {
     pub(super) fn deadline_comes(&mut self) {
         let (mut running, mut not_started) = (Vec::new(), Vec::new());
         let core = self.core();
-        for (node, info) in core.plan.nodes.iter().enumerate() {
+        for (node, info) in core.plan.outline.nodes.iter().enumerate() {
             match core.state(node as u32) {
                 // What is cancelled already was on the pool, which has seen that the deadline had come.
                 state::WAITING | state::IN_LINE | state::PAUSED | state::QUEUED | state::CANCELLED => {
@@ -94,7 +94,7 @@ impl<R, T: Timer + Clone, M: Reach> Going<R, T, M> {
             self.verdict.get_or_insert(verdict);
         }
         self.end_early();
-        for node in 0..self.works.plan.nodes.len() as u32 {
+        for node in 0..self.works.plan.outline.nodes.len() as u32 {
             if self.core().state(node) != state::RUNNING {
                 continue;
             }

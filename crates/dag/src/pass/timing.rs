@@ -102,7 +102,7 @@ impl<R, T: Timer + Clone, M: Reach> Going<R, T, M> {
     /// Looks at the nodes on the pool: those that have had their time are given up on.
     fn watch(&mut self, now: Instant) {
         self.watches = false;
-        for node in 0..self.works.plan.nodes.len() as u32 {
+        for node in 0..self.works.plan.outline.nodes.len() as u32 {
             let info = self.works.plan.info(node);
             if !matches!(info.kind, Kind::Cpu | Kind::Blocking) || self.core().state(node) != state::RUNNING {
                 continue;
@@ -153,7 +153,7 @@ impl<R, T: Timer + Clone, M: Reach> Going<R, T, M> {
         let Some(shortest) = shortest else { return };
         let core = self.core();
         // Those that run know when they began; who begins later has at least the shortest time.
-        let ends = (0..self.works.plan.nodes.len() as u32)
+        let ends = (0..self.works.plan.outline.nodes.len() as u32)
             .filter(|node| {
                 let on_pool = matches!(self.works.plan.info(*node).kind, Kind::Cpu | Kind::Blocking);
                 on_pool && core.state(*node) == state::RUNNING

@@ -43,8 +43,8 @@ fn d3_the_first_error_wins_and_nothing_new_starts() {
     assert_eq!(result.unwrap_err().to_string(), "R004 node \"bad\" failed: no such user");
     // It ends when nothing of it is under way any more.
     assert_eq!((world.clock.now() - start, started.load(Ordering::Relaxed)), (50 * MS, 0));
-    assert_eq!(report.node("bad").unwrap().end, NodeEnd::Failed("no such user".into()));
-    assert_eq!(report.node("after").unwrap().end, NodeEnd::NotStarted);
+    assert_eq!(*report.node("bad").unwrap().end, NodeEnd::Failed("no such user".into()));
+    assert_eq!(*report.node("after").unwrap().end, NodeEnd::NotStarted);
     world.settle(&engine);
 }
 
@@ -116,7 +116,7 @@ fn d3_with_the_other_policy_all_that_is_independent_is_finished() {
     let (without, other) = result.unwrap();
     assert_eq!((*without, *other), (true, 7));
     for name in ["child", "grandchild"] {
-        assert_eq!(report.node(name).unwrap().end, NodeEnd::Skipped { by: "bad".into() });
+        assert_eq!(*report.node(name).unwrap().end, NodeEnd::Skipped { by: "bad".into() });
     }
     world.settle(&engine);
 }
@@ -366,8 +366,8 @@ fn a_node_whose_condition_does_not_hold_is_skipped_and_those_with_it_that_need_i
     let (result, report) = block_on(engine.run(false).reported());
     let (needs, copes) = result.unwrap();
     assert_eq!((needs.is_none(), *copes), (true, 0));
-    assert_eq!(report.node("wanted").unwrap().end, NodeEnd::Skipped { by: "wanted".into() });
-    assert_eq!(report.node("needs").unwrap().end, NodeEnd::Skipped { by: "wanted".into() });
+    assert_eq!(*report.node("wanted").unwrap().end, NodeEnd::Skipped { by: "wanted".into() });
+    assert_eq!(*report.node("needs").unwrap().end, NodeEnd::Skipped { by: "wanted".into() });
     let (needs, copes) = block_on(engine.run(true)).unwrap();
     assert_eq!((*needs.unwrap(), *copes), (2, 2));
     assert_eq!(canaries.alive(), 0);

@@ -199,7 +199,7 @@ fn a_timeout_covers_every_attempt_and_every_pause() {
         let (result, report) = world.runtime.block_on(run);
         assert!(result.is_ok() && world.clock.now() - start == 205 * MS);
         assert_eq!(
-            report.node("flaky").unwrap().end,
+            *report.node("flaky").unwrap().end,
             ebbtide_dag::NodeEnd::TimedOut,
             "{on_pool}, {has_class}"
         );

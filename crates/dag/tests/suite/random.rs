@@ -193,7 +193,7 @@ fn is_like(end: &NodeEnd, wanted: &NodeEnd) -> bool {
 
 fn check_all(case: &[Node], report: &Report, log: &Log) {
     for (number, (wanted, _)) in account(case).iter().enumerate() {
-        let end = &report.nodes[number].end;
+        let end = &report.at(number).end;
         assert!(is_like(end, wanted), "node {number}: {end}, and not {wanted}");
         let began = log.began.lock().unwrap().contains(&number);
         assert_eq!(began, !matches!(wanted, NodeEnd::Skipped { .. }), "node {number}");
@@ -231,9 +231,9 @@ proptest! {
             Err(error) => {
                 assert!(fails && fail_fast, "{error}");
                 // Those that ended did so as the account says.
-                for (node, (wanted, _)) in report.nodes.iter().zip(&account) {
+                for (node, (wanted, _)) in report.nodes().zip(&account) {
                     let is_over = !matches!(node.end, NodeEnd::NotStarted | NodeEnd::Cancelled);
-                    assert!(!is_over || is_like(&node.end, wanted), "{}: {}", node.name, node.end);
+                    assert!(!is_over || is_like(node.end, wanted), "{}: {}", node.name, node.end);
                 }
             }
         }

@@ -77,7 +77,7 @@ fn few_rows_are_computed_on_the_spot_and_many_on_the_pool() {
         let engine = site.plan(&with_node("", &nodes)).bind(env).unwrap();
         let (answer, report) = site.clock.block_on(engine.run(Request::new(1)).traced());
         assert_eq!(answer.unwrap()[0].len(), rows);
-        let thread = |node: &str| report.node(node).unwrap().span.as_ref().unwrap().thread.clone();
+        let thread = |node: &str| report.node(node).unwrap().span.unwrap().thread;
         assert_eq!(thread("n") == thread("source"), is_light, "{rows} rows");
     }
 }

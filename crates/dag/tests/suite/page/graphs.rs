@@ -60,7 +60,7 @@ fn a_node_of_a_plan_from_data_is_shown_with_what_it_runs() {
     assert_eq!(text(part(all(&read(&svg), "inline")[0], "told").unwrap()), "source · inline");
     let engine = plan.bind(Env::new(VirtualClock::new())).unwrap();
     let (_, report) = block_on(engine.run(()).reported());
-    assert_eq!(report.nodes[0].op.as_deref(), Some("source"));
+    assert_eq!(report.at(0).op, Some("source"));
     assert!(report.to_html().contains("<td><code>source</code> · inline</td>"));
 }
 

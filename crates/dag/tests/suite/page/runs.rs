@@ -246,14 +246,6 @@ fn a_run_without_times_has_a_page_without_a_timeline() {
 }
 
 #[test]
-fn a_report_whose_nodes_were_taken_out_is_still_a_page() {
-    let mut report = eventful();
-    report.nodes.clear();
-    let page = report.to_html();
-    assert_eq!(all(&read(&page), "node").len(), 0);
-}
-
-#[test]
 fn whatever_names_and_errors_say_is_text() {
     for hostile in HOSTILE {
         let mut world = World::new();
