@@ -40,12 +40,12 @@ pub(crate) fn plan<R, O: Inputs, M: Reach>(
     let is_known = |edge: &Edge| edge.graph == graph && (edge.node as usize) < nodes.len();
     for (nth, node) in nodes.iter().enumerate() {
         for (input, edge) in node.edges.iter().enumerate() {
-            let place = format!("node \"{}\", input {input}", node.name);
+            let place = || format!("node \"{}\", input {input}", node.name);
             if !is_known(edge) {
                 let message = "the handle is of another graph";
-                errors.push(PlanError::new(Code::P007, place, message));
+                errors.push(PlanError::new(Code::P007, place(), message));
             } else if edge.node as usize == nth {
-                errors.push(PlanError::new(Code::P008, place, "it depends on itself"));
+                errors.push(PlanError::new(Code::P008, place(), "it depends on itself"));
             }
         }
     }
@@ -55,7 +55,7 @@ pub(crate) fn plan<R, O: Inputs, M: Reach>(
             errors.push(PlanError::new(Code::P015, format!("output {nth}"), message));
         }
     }
-    if errors.is_empty() {
+    if errors.is_empty() && !is_in_order(&nodes) {
         let successors = successors(&nodes);
         if let Some(circle) = circle(&successors) {
             let names: Vec<_> = circle.iter().map(|node| &*nodes[*node as usize].name).collect();
@@ -69,7 +69,7 @@ pub(crate) fn plan<R, O: Inputs, M: Reach>(
 }
 
 fn names<R, M: Reach>(nodes: &[Draft<R, M>], errors: &mut Vec<PlanError>) {
-    let mut seen = HashMap::new();
+    let mut seen = HashMap::with_capacity(nodes.len());
     for (nth, node) in nodes.iter().enumerate() {
         if node.name.is_empty() {
             let place = format!("node {nth}, at {}", node.site);
@@ -79,6 +79,11 @@ fn names<R, M: Reach>(nodes: &[Draft<R, M>], errors: &mut Vec<PlanError>) {
             errors.push(PlanError::new(Code::P005, format!("node \"{}\"", node.name), message));
         }
     }
+}
+
+/// Whether each node was added after all its inputs, as in most graphs. Those have no circle.
+fn is_in_order<R, M: Reach>(nodes: &[Draft<R, M>]) -> bool {
+    nodes.iter().enumerate().all(|(nth, node)| node.edges.iter().all(|edge| (edge.node as usize) < nth))
 }
 
 /// The nodes that depend on each node.
