@@ -249,12 +249,12 @@ impl Report {
 
     fn span(&self, place: usize, times: Times) -> Span<'_> {
         let inputs = self.outline.inputs.of(place).iter();
-        let ended = inputs.filter_map(|input| self.records[*input as usize].times?.ended);
+        let ended = inputs.filter_map(|input| self.records[*input as usize].times?.ended());
         Span {
             queued: Duration::from_nanos(ended.max().unwrap_or(0).min(times.begun)),
             begun: Duration::from_nanos(times.begun),
-            ended: times.ended.map(Duration::from_nanos),
-            thread: &self.threads[times.thread as usize],
+            ended: times.ended().map(Duration::from_nanos),
+            thread: &self.threads[times.thread()],
         }
     }
 

@@ -2,6 +2,7 @@
 
 use std::{
     cell::Cell,
+    num::{NonZeroU32, NonZeroU64},
     sync::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicU32, AtomicU64, Ordering},
@@ -23,13 +24,24 @@ struct Span {
     thread: AtomicU32,
 }
 
-/// What is known of one node.
+/// What is known of one node. Reports have one for each, so it is small, also where there may be none.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Times {
     pub(crate) begun: u64,
-    pub(crate) ended: Option<u64>,
+    ended: Option<NonZeroU64>,
+    /// Its thread's number, plus one.
+    thread: NonZeroU32,
+}
+
+impl Times {
+    pub(crate) fn ended(self) -> Option<u64> {
+        self.ended.map(NonZeroU64::get)
+    }
+
     /// The number of its thread.
-    pub(crate) thread: u32,
+    pub(crate) fn thread(self) -> usize {
+        self.thread.get() as usize - 1
+    }
 }
 
 impl Trace {
@@ -55,14 +67,11 @@ impl Trace {
     /// The times of a node that has begun.
     pub(crate) fn times(&self, node: u32) -> Option<Times> {
         let span = &self.spans[node as usize];
-        let thread = span.thread.load(Ordering::Relaxed).checked_sub(1)?;
-        Some(Times { begun: span.begun.load(Ordering::Relaxed), ended: self.ended(node), thread })
-    }
-
-    /// When a node ended, if it has.
-    #[inline]
-    pub(crate) fn ended(&self, node: u32) -> Option<u64> {
-        Some(self.spans[node as usize].ended.load(Ordering::Relaxed)).filter(|ended| *ended > 0)
+        Some(Times {
+            thread: NonZeroU32::new(span.thread.load(Ordering::Relaxed))?,
+            begun: span.begun.load(Ordering::Relaxed),
+            ended: NonZeroU64::new(span.ended.load(Ordering::Relaxed)),
+        })
     }
 }
 
