@@ -97,8 +97,8 @@ pub struct Report {
     pub deadline: Option<Duration>,
     /// Whether it has times.
     pub traced: bool,
-    /// What the plan knows of the nodes. Shared as a whole: a handle for each node, or for each of its facts, would cost
-    /// a run more than all its times.
+    /// What the plan knows of the nodes. Shared as a whole: a handle for each of them would cost a run more than all
+    /// its times.
     outline: Arc<Outline>,
     /// What became of each of them.
     records: Vec<Record>,
