@@ -220,7 +220,6 @@ impl Load {
 /// Sends requests, one after the other, until the server closes.
 async fn client(server: SocketAddr) -> io::Result<Tally> {
     let mut stream = Async::<TcpStream>::connect(server).await?;
-    stream.get_ref().set_nodelay(true)?;
     let mut tally = Tally::default();
     let mut answer = [0; REQUEST.len()];
     loop {

@@ -43,8 +43,6 @@ pub(super) async fn converse(stream: Async<TcpStream>, desk: Desk, work: Admissi
 }
 
 async fn answer_all(stream: Async<TcpStream>, desk: &Desk, work: &Admission<Tempo>) {
-    // Answers are written as a whole.
-    let _ = stream.get_ref().set_nodelay(true);
     let (closing, flow) = (&desk.service.app.closing(), &Flow::new(now()));
     let answer = service_fn(move |request: Request<Incoming>| async move {
         flow.begin();

@@ -23,7 +23,7 @@ impl Async<TcpListener> {
         Self::new(TcpListener::bind(address.into())?)
     }
 
-    /// Accepts a connection.
+    /// Accepts a connection. What is written to it is [sent at once](Async::connect).
     ///
     /// # Errors
     /// What the system says. That it has no descriptors left ([`io::ErrorKind::QuotaExceeded`] does not cover it:
@@ -53,11 +53,22 @@ impl Async<TcpListener> {
 fn accept(listener: &TcpListener) -> io::Result<(Async<TcpStream>, SocketAddr)> {
     let (stream, address) = listener.accept()?;
     set_nonblocking(&stream)?;
+    send_at_once(&stream);
     Ok((Async::ready_made(stream), address))
+}
+
+/// Otherwise the system keeps small writes back until the other side has acknowledged those before them, which takes it
+/// up to 40 ms where it has nothing to say itself.
+fn send_at_once(stream: &TcpStream) {
+    // It is refused only by a connection that has come to nothing, whose next operation says so.
+    let _ = stream.set_nodelay(true);
 }
 
 impl Async<TcpStream> {
     /// Connects to `address`. On a loop: where none runs, connect with `std`, and take [`Async::new_on`].
+    ///
+    /// What is written is sent at once, however little it is, as on connections that are [accepted](Async::accept):
+    /// `get_ref().set_nodelay(false)` has the system collect it.
     ///
     /// # Errors
     /// What the system says, now or when the other side has answered.
@@ -67,7 +78,9 @@ impl Async<TcpStream> {
     pub async fn connect(address: impl Into<SocketAddr>) -> io::Result<Self> {
         let address = address.into();
         let socket = connect::begin(Domain::for_address(address), &SockAddr::from(address))?;
-        let stream = Self::ready_made(socket.into());
+        let stream = TcpStream::from(socket);
+        send_at_once(&stream);
+        let stream = Self::ready_made(stream);
         stream.write_with(|io| connect::end(io.take_error()?, io.peer_addr())).await?;
         Ok(stream)
     }

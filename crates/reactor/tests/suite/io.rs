@@ -50,6 +50,18 @@ fn poll_once<F: Future>(future: F) -> Poll<F::Output> {
 }
 
 #[test]
+fn what_is_written_to_a_tcp_connection_is_sent_at_once() {
+    block_on(async {
+        let (server, client) = tcp_pair().await;
+        assert!(server.get_ref().nodelay().unwrap() && client.get_ref().nodelay().unwrap());
+        let listener = listener();
+        let _connecting = TcpStream::connect(listener.get_ref().local_addr().unwrap()).unwrap();
+        let polled = std::future::poll_fn(|cx| listener.poll_accept(cx)).await;
+        assert!(polled.unwrap().0.get_ref().nodelay().unwrap());
+    });
+}
+
+#[test]
 fn a_tcp_connection_carries_bytes_both_ways() {
     block_on(async {
         let (mut server, mut client) = tcp_pair().await;
