@@ -1,9 +1,9 @@
-//! Whether a loop stays awake for a while before it sleeps: where other threads bring something soon, to be woken
-//! costs more than to wait.
+//! Whether a loop stays awake for a while before it sleeps: where other threads or I/O bring something soon, to be
+//! woken costs more than to wait.
 //!
-//! What happened last is taken for what happens next. A loop that was woken by others twice in a row, soon after it
-//! fell asleep, stays awake; when it does so in vain, it sleeps at once from then on, until it is woken soon again. So
-//! a loop with nothing to do wastes one such wait at most.
+//! What happened last is taken for what happens next. A loop to which something was brought twice in a row, soon after
+//! it fell asleep, stays awake; when it does so in vain, it sleeps at once from then on, until that happens again. So a
+//! loop with nothing to do wastes one such wait at most.
 
 use std::{
     cell::Cell,
@@ -36,10 +36,10 @@ impl Patience {
         self.short_sleeps.set(0);
     }
 
-    /// The loop has slept for so long; then somebody brought something, or else it was time or I/O that ended it.
-    pub(crate) fn slept(&self, length: Duration, was_woken: bool) {
+    /// The loop has slept for so long; then something was brought, or else it was time to go on.
+    pub(crate) fn slept(&self, length: Duration, was_brought: bool) {
         let before = self.short_sleeps.get();
-        self.short_sleeps.set(if was_woken && length <= SOON { before.saturating_add(1) } else { 0 });
+        self.short_sleeps.set(if was_brought && length <= SOON { before.saturating_add(1) } else { 0 });
     }
 }
 
@@ -65,10 +65,10 @@ mod tests {
 
     #[test]
     fn a_sleep_that_is_long_or_ends_by_itself_ends_the_row() {
-        for (length, was_woken) in [(SOON * 2, true), (SOON, false)] {
+        for (length, was_brought) in [(SOON * 2, true), (SOON, false)] {
             let patience = Patience::default();
-            for (length, was_woken) in [(SOON, true), (length, was_woken), (SOON, true)] {
-                patience.slept(length, was_woken);
+            for (length, was_brought) in [(SOON, true), (length, was_brought), (SOON, true)] {
+                patience.slept(length, was_brought);
             }
             assert!(!lingers(&patience));
         }

@@ -69,13 +69,15 @@ impl Core {
             self.patience.in_vain();
         }
         let asleep = SystemClock.now();
-        self.park(until);
-        self.patience.slept(SystemClock.now() - asleep, !self.shared().inbox.is_empty());
+        let was_brought = self.park(until) || !self.shared().inbox.is_empty();
+        self.patience.slept(SystemClock.now() - asleep, was_brought);
     }
 
-    fn park(&self, until: Option<Instant>) {
+    /// Sleeps. Gives whether I/O has ended that.
+    fn park(&self, until: Option<Instant>) -> bool {
         if !self.shared().inbox.arm() {
-            return self.look_at_io();
+            self.look_at_io();
+            return false;
         }
         let mut due = self.due.take();
         match (self.shared().driver(), until) {
@@ -88,7 +90,9 @@ impl Core {
             },
         }
         self.shared().inbox.disarm();
+        let by_io = !due.is_empty();
         self.wake_all(due);
+        by_io
     }
 
     fn rest(&self, clock: &VirtualClock, participant: &RefCell<Participant>, until: Option<Instant>) {
