@@ -16,7 +16,7 @@ use ebbtide_lifecycle::{
     time::{Clock, SystemClock},
 };
 use ebbtide_mailbox::{Mailbox, Message, RedisMailbox, worker::Worker};
-use ebbtide_reactor::{Async, Runtime};
+use ebbtide_reactor::{Async, Runtime, spawn};
 use ebbtide_redis::{Command, Link, Settings, testing::Server};
 use futures_util::future::join_all;
 
@@ -141,15 +141,15 @@ impl Queue for Ours {
         let worker = Worker::builder(self.mailbox.clone(), self.runtime.handle(), handler)
             .concurrency(NonZero::new(CONCURRENCY).expect("it is not zero"))
             .build();
+        let worker = Arc::new(worker);
         let took = elapsed(|| {
+            let at_work = worker.clone();
             self.runtime.block_on(async {
-                let stop = async {
-                    // An error once it is closed.
-                    let _ = is_all.recv().await;
-                    worker.stop(Reason::requested("all are handled"));
-                };
-                let (worked, ()) = futures_util::future::join(worker.work(), stop).await;
-                worked.expect("it has not worked before");
+                let working = spawn(async move { at_work.work().await }).expect("a loop runs here");
+                // An error once it is closed.
+                let _ = is_all.recv().await;
+                worker.stop(Reason::requested("all are handled"));
+                working.await.expect("it ends").expect("it has not worked before");
             });
         });
         assert_eq!(worker.balance().completed, messages as u64, "all are acknowledged");

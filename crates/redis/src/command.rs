@@ -27,6 +27,8 @@ pub struct Command {
 /// What commands have in common that are sent as one: the name, and the arguments before those that differ.
 #[derive(Clone, Debug)]
 pub(crate) struct Lead {
+    /// How many are sent as one, at most.
+    pub(crate) parts_max: usize,
     pub(crate) args: usize,
     pub(crate) packed: Bytes,
 }

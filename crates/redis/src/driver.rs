@@ -176,6 +176,16 @@ struct Talk<'a> {
     got: VecDeque<Value>,
 }
 
+/// What came of a look at a connection.
+enum Round {
+    /// There is nothing to be done until something happens.
+    Nothing,
+    /// There may be more to do.
+    More,
+    /// Answers were handed out, and there are more of them.
+    HandedOut,
+}
+
 impl Talk<'_> {
     /// Ends when the connection is lost, and says why; or, with nothing, when the link ends.
     async fn run(&mut self) -> Option<Why> {
@@ -189,9 +199,11 @@ impl Talk<'_> {
                     return Poll::Ready(None);
                 }
                 match self.round(&mut due, cx) {
-                    Ok(true) => {}
+                    Ok(Round::More) => {}
+                    // Whoever was answered is to ask again before the others are: the server has something to do then.
+                    Ok(Round::HandedOut) => break,
                     Err(error) => return Poll::Ready(Some(Why::Lost(error.to_string().into()))),
-                    Ok(false) => {
+                    Ok(Round::Nothing) => {
                         let oldest = lane.oldest();
                         if snooze.poll(&core.timer, oldest.as_ref().map(Oldest::due), cx).is_pending() {
                             return Poll::Pending;
@@ -209,8 +221,8 @@ impl Talk<'_> {
         .await
     }
 
-    /// Writes and reads what can be. Gives whether there may be more.
-    fn round(&mut self, due: &mut Vec<Request>, cx: &mut Context<'_>) -> io::Result<bool> {
+    /// Writes and reads what can be.
+    fn round(&mut self, due: &mut Vec<Request>, cx: &mut Context<'_>) -> io::Result<Round> {
         let Driving { core, lane } = self.driving;
         let (loaded, void) = lane.load(&mut self.wire.out, || core.timer.now());
         for request in void {
@@ -236,23 +248,41 @@ impl Talk<'_> {
                 }
             }
         }
-        if !self.got.is_empty() {
+        while !self.got.is_empty() {
             self.backoff.reset();
             let all_asked = lane.take_asked(self.got.len(), due);
-            let mut due = due.drain(..);
-            while let Some(request) = due.next() {
-                core.set_free(lane);
-                let value = match request.batch {
-                    Some(commands) => Value::Array(self.got.drain(..commands).collect()),
-                    None => self.got.pop_front().expect("there are as many as were taken for"),
-                };
-                core.answer_next(request, &mut due, value);
-            }
+            let is_stuck = due.is_empty();
+            self.hand_out(due);
             if !all_asked {
                 return Err(io::Error::new(io::ErrorKind::InvalidData, "an answer that nobody asked for"));
             }
+            if is_stuck {
+                // More of a batch is to come.
+                break;
+            }
+            if ended.is_none() && !self.got.is_empty() {
+                return Ok(Round::HandedOut);
+            }
         }
-        ended.map_or(Ok(more), Err)
+        match ended {
+            Some(error) => Err(error),
+            None if more => Ok(Round::More),
+            None => Ok(Round::Nothing),
+        }
+    }
+
+    /// Gives those who are due what is theirs of what has come.
+    fn hand_out(&mut self, due: &mut Vec<Request>) {
+        let Driving { core, lane } = self.driving;
+        let mut due = due.drain(..);
+        while let Some(request) = due.next() {
+            core.set_free(lane);
+            let value = match request.batch {
+                Some(commands) => Value::Array(self.got.drain(..commands).collect()),
+                None => self.got.pop_front().expect("there are as many as were taken for"),
+            };
+            core.answer_next(request, &mut due, value);
+        }
     }
 }
 

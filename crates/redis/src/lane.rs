@@ -20,9 +20,6 @@ use crate::{
 /// More than this is not put into the buffer of a connection at a time: what is in there cannot be taken back.
 const OUT_MAX: usize = 64 << 10;
 
-/// More parts than this are not sent as one command: a script holds up everybody.
-const PARTS_MAX: usize = 128;
-
 /// One connection's commands. Any thread puts them in; the driver sends them, and answers.
 pub(crate) struct Lane {
     /// Whether it is for commands that block: one at a time, then.
@@ -220,14 +217,19 @@ impl Lane {
         (asked.len() > before, void)
     }
 
-    /// Those for whom there is everything in the next `count` answers, all parts of a command one after the other.
-    /// Gives whether somebody waits for each of them, also for those at the end after which more are to come.
+    /// Those for whom there is everything in the next `count` answers, all parts of a command one after the other; up
+    /// to the first command that has several. Gives whether somebody waits for each of them, also for those at the end
+    /// after which more are to come.
     pub(crate) fn take_asked(&self, mut count: usize, into: &mut Vec<Request>) -> bool {
         let mut queue = self.lock();
         let mut length = 0;
         while let Some(request) = queue.asked.get(length).filter(|request| request.answers() <= count) {
             count -= request.answers();
-            length += request.parts.unwrap_or(1);
+            let parts = request.parts.unwrap_or(1);
+            length += parts;
+            if parts > 1 {
+                break;
+            }
         }
         into.extend(queue.asked.drain(..length));
         count == 0 || !queue.asked.is_empty()
@@ -332,7 +334,7 @@ fn take_parts(
         request.command.as_ref().is_some_and(lead_of)
     };
     let mut taken = 1;
-    while taken < PARTS_MAX
+    while taken < lead.parts_max
         && waiting.front().is_some_and(is_part)
         && let Some(request) = waiting.pop_front()
     {

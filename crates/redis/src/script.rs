@@ -1,6 +1,6 @@
 //! Scripts that the server runs as one step.
 
-use std::sync::Arc;
+use std::{num::NonZero, sync::Arc};
 
 use ebbtide_lifecycle::blame::Origin;
 
@@ -110,13 +110,25 @@ impl Call {
     pub fn joint(self) -> Joint {
         let lead = |command: Command| {
             let Frozen { args, packed, .. } = command.freeze();
-            Lead { args, packed }
+            Lead { parts_max: PARTS_MAX, args, packed }
         };
         Joint { by_hash: lead(self.by_hash()), in_full: lead(self.in_full()) }
     }
 }
 
+/// More parts than this are not sent as one command: a script holds up everybody.
+const PARTS_MAX: usize = 128;
+
 impl Joint {
+    /// The same, with no more than so many parts in one command. What comes of one command is handed out before that of
+    /// the next: those who ask again for what they were given have the server do that while the others get theirs.
+    #[must_use]
+    pub fn at_most(mut self, parts: NonZero<usize>) -> Self {
+        self.by_hash.parts_max = parts.get();
+        self.in_full.parts_max = parts.get();
+        self
+    }
+
     /// What is asked for one; its arguments follow.
     #[must_use]
     #[track_caller]

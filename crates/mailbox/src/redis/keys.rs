@@ -1,5 +1,7 @@
 //! Where the messages of one mailbox are on the server.
 
+use std::num::NonZero;
+
 use ebbtide_redis::{Call, Command, Joint, Link, Script};
 
 use super::{bell::HORIZON, scripts::SCRIPTS};
@@ -73,7 +75,8 @@ impl Keys {
 
     /// Receives for as many as receive at the same time, with the same visibility.
     pub(super) fn receives(&self, visibility: Span, limits: &str) -> Joint {
-        self.call(&SCRIPTS.receive).int(micros(visibility)).int(horizon()).arg(limits).joint()
+        let call = self.call(&SCRIPTS.receive).int(micros(visibility)).int(horizon()).arg(limits);
+        call.joint().at_most(RECEIVES_MAX)
     }
 
     pub(super) fn pass(&self) -> Call {
@@ -97,6 +100,10 @@ impl Keys {
         error.into()
     }
 }
+
+/// So many receive in one step. There is more than one step for those that are handled at a time, as a rule: while the
+/// server is at one, what the one before it has given is handled. And a script holds up everybody.
+const RECEIVES_MAX: NonZero<usize> = NonZero::new(3).expect("it is not zero");
 
 /// See [`HORIZON`], in microseconds.
 pub(super) const fn horizon() -> u64 {

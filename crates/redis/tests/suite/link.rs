@@ -1,5 +1,7 @@
 use std::{
+    future::{Future, poll_fn},
     sync::{Arc, mpsc},
+    task::Poll,
     time::Duration,
 };
 
@@ -264,4 +266,38 @@ fn what_is_asked_of_a_joint_script_in_a_row_is_one_command_and_each_gets_its_own
     for answer in ask(&mut ["bad", "1", "2"].into_iter().map(str::to_owned)) {
         assert_eq!(answer.unwrap_err().server().unwrap().text(), "BAD all of them");
     }
+}
+
+#[test]
+fn whoever_was_answered_with_others_may_ask_again_before_the_next_are() {
+    let server = Server::start();
+    let site = site(server.address(), Settings::default());
+    let script = Script::new("local given = {} for i = 1, #ARGV do given[i] = ARGV[i] end return given");
+    let joint = script.call([] as [&str; 0]).joint().at_most(2.try_into().unwrap());
+    let link = site.link.clone();
+    let asking = site.events.handle().spawn(async move {
+        let ask = |part: u64| link.run_part(joint.part().int(part));
+        ask(0).await.unwrap();
+        let mut asked: Vec<_> = (1..=5).map(ask).map(Box::pin).collect();
+        let mut order = Vec::new();
+        poll_fn(|cx| {
+            let mut ended = Vec::new();
+            asked.retain_mut(|asked| match asked.as_mut().poll(cx) {
+                Poll::Ready(answer) => {
+                    ended.push(answer.unwrap());
+                    false
+                }
+                Poll::Pending => true,
+            });
+            if !ended.is_empty() {
+                order.push(ended.len());
+            }
+            if asked.is_empty() { Poll::Ready(()) } else { Poll::Pending }
+        })
+        .await;
+        order
+    });
+    let order = finish(asking.unwrap()).unwrap();
+    assert_eq!(order, [2, 2, 1], "as they were sent, each for itself");
+    drop(site);
 }
