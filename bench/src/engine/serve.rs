@@ -42,13 +42,20 @@ pub(super) fn run() -> Vec<Table> {
     );
     let plan = Path::new(env!("CARGO_MANIFEST_DIR")).join("../plans/hello.json");
     let bare = Served::start(Command::new(this).arg("serve-bare"));
-    let ours = Served::start(Command::new(program).arg("serve").arg(plan).args(["--listen", "127.0.0.1:0"]));
+    let serve = |loops: &[&str]| {
+        let mut command = Command::new(&program);
+        Served::start(command.arg("serve").arg(&plan).args(["--listen", "127.0.0.1:0"]).args(loops))
+    };
+    let (ours, on_one) = (serve(&[]), serve(&["--loops", "1"]));
     let round = |served: &Served| {
         let took = time(1, || served.client.request(REQUESTS).expect("answered"));
         took.as_nanos() as f64 / REQUESTS as f64
     };
     let peer = Contestant::value("bare hyper on tokio current_thread", || round(&bare));
-    let others = [Contestant::value("ebbtide serve", || round(&ours)).target(TARGET)];
+    let others = [
+        Contestant::value("ebbtide serve", || round(&ours)).target(TARGET),
+        Contestant::value("ebbtide serve, on one loop", || round(&on_one)),
+    ];
     vec![measure("HTTP, 32 connections, the plan hello, a request", "ns", ROUNDS, peer, others)]
 }
 
