@@ -162,7 +162,7 @@ pub(crate) enum PolicyArg {
 }
 
 /// What plans read from.
-#[derive(Clone, Debug, Default, Args)]
+#[derive(Clone, Debug, Args)]
 pub(crate) struct Sources {
     /// Read from this JSON file instead of the embedded data
     #[arg(long, value_name = "FILE", conflicts_with_all = ["redis", "endpoints"])]
@@ -170,6 +170,10 @@ pub(crate) struct Sources {
     /// Read from this Redis server
     #[arg(long, value_name = "URL", conflicts_with = "endpoints")]
     pub(crate) redis: Option<String>,
+    /// How long that server may take to be connected to, and to answer
+    #[arg(long, value_name = "MS", value_parser = millis, allow_negative_numbers = true, requires = "redis")]
+    #[arg(default_value = "1000")]
+    pub(crate) redis_timeout_ms: Duration,
     /// A file that says what each endpoint is
     #[arg(long, value_name = "FILE")]
     pub(crate) endpoints: Option<PathBuf>,
@@ -299,7 +303,7 @@ pub(crate) struct Serve {
 /// How to stop.
 #[derive(Clone, Copy, Debug, Args)]
 pub(crate) struct Drain {
-    /// How long a stop may take, 1 to 300; by default 30, or what `EBBTIDE_DRAIN_TIMEOUT_SECONDS` says
+    /// How long a stop may take, 1 to 300; by default 30, or what `DRAIN_TIMEOUT_SECONDS` says
     #[arg(long, value_name = "S", allow_negative_numbers = true)]
     pub(crate) drain_timeout_seconds: Option<f64>,
     /// How long to go on serving after readiness went off

@@ -85,6 +85,12 @@ where
     }
 }
 
+/// A command that was told to stop before it had begun with what it is for.
+pub(crate) fn stopped(app: &App) -> Fault {
+    let reason = app.token().reason().map_or_else(String::new, |reason| format!(": {reason}"));
+    Fault::new(code::FAILED, format!("told to stop before it had begun{reason}"))
+}
+
 /// An app that has not stopped as it should, or was not started.
 fn unclean(exit: &Exit) -> Fault {
     let start = exit.error().and_then(|error| error.downcast_ref());

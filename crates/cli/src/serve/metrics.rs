@@ -125,6 +125,7 @@ pub(super) fn text(service: &Service) -> String {
         ),
         ("ebbtide_connections", "gauge", "Connections that are open.", open),
         ("ebbtide_requests_in_flight", "gauge", "Requests that are being answered.", in_flight),
+        ("ebbtide_late_nodes", "gauge", "Nodes that go on after their deadline.", service.late_now() as u64),
         ("ebbtide_late_nodes_total", "counter", "Nodes that ended after their deadline.", service.late()),
         ("ebbtide_pool_queued", "gauge", "CPU jobs that wait for a thread.", pool.cpu.queued as u64),
         ("ebbtide_pool_threads", "gauge", "Threads for CPU jobs.", pool.cpu.threads as u64),

@@ -68,6 +68,7 @@ pub(crate) fn serve(args: args::Serve, library: Library, terminal: Terminal) -> 
             app: app.clone(),
             sites: sites.into(),
             requests: Gate::with(Terms { limit: Some(args.max_in_flight as usize), ..Terms::default() }),
+            requests_max: args.max_in_flight as usize,
             body_max: args.max_body,
             body_timeout: args.body_timeout_ms,
         });

@@ -78,12 +78,24 @@ impl Desk {
     async fn run(&self, at: usize, body: Incoming, work: &Admission<Tempo>) -> (Reply, Instant) {
         let (site, requests) = (self.site(), &self.service.requests);
         let (engine, begin) = (&site.engines[at], site.events.now());
-        let Ok(permit) = requests.enter() else {
+        let refused = |late| {
             site.metrics.refused();
-            let most = requests.in_flight();
-            let message = format!("{most} requests are being answered: try again later");
-            return (reply::later("overloaded", message), begin);
+            let answered = requests.in_flight();
+            let message = match late {
+                0 => format!("{answered} requests are being answered: try again later"),
+                late => format!(
+                    "{answered} requests are being answered, and {late} nodes of others still go on: try again later"
+                ),
+            };
+            (reply::later("overloaded", message), begin)
         };
+        let Ok(permit) = requests.enter() else { return refused(0) };
+        // Where nothing answers, each request would leave something behind, and there is no end to requests.
+        let late = self.service.late_now();
+        if late > 0 && late + requests.in_flight() > self.service.requests_max {
+            permit.settle(Outcome::HandedBack);
+            return refused(late);
+        }
         let (said, reply) = match self.read(body).await {
             Ok(request) => {
                 // It is a child of work that was accepted: none is refused but by a stop that has given up.

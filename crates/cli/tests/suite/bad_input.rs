@@ -205,3 +205,13 @@ fn what_is_wrong_with_an_endpoints_file_is_told_with_its_place() {
     let said = ebbtide(["run", &plan, "--endpoints", &file]).ends_with(65);
     said.complains(["there is no endpoint \"cache\" (did you mean \"cahce\"?)"]);
 }
+
+#[test]
+fn an_endpoints_file_may_be_a_pipe_which_is_read_once() {
+    let folder = Folder::new();
+    let store = folder.file("store.json", r#"{"user:1": {"age": 31}}"#);
+    let reads = folder.plan("reads", "viewer", "{}");
+    let args = ["run", &reads, "--request", r#"{"user_id": 1}"#, "--endpoints", "/dev/stdin"];
+    let said = ebbtide(args).input(format!(r#"{{"default": {{"store": "{store}"}}}}"#)).ends_with(0);
+    assert_eq!(said.json()["candidates"][0]["fields"]["age"], 31);
+}

@@ -18,8 +18,18 @@ pub(crate) struct Site {
 impl Site {
     /// Serves on a free port. It listens when this returns.
     pub(crate) fn start<'a>(args: impl IntoIterator<Item = &'a str>) -> Self {
+        Self::with([], args)
+    }
+
+    /// The same, with variables in its environment.
+    pub(crate) fn with<'a, const N: usize>(
+        variables: [(&str, &str); N],
+        args: impl IntoIterator<Item = &'a str>,
+    ) -> Self {
         let args = ["serve", "--listen", "127.0.0.1:0"].into_iter().chain(args);
-        let mut process = ebbtide(args).start();
+        let program =
+            variables.into_iter().fold(ebbtide(args), |program, (name, value)| program.env(name, value));
+        let mut process = program.start();
         let Some(line) = process.line() else { panic!("it does not listen: {:#?}", process.ends()) };
         let address = line.strip_prefix("listening on http://").unwrap().parse().unwrap();
         Self { process, address }

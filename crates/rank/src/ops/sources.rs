@@ -50,8 +50,10 @@ pub(super) fn register(registry: &mut Registry<Request, Rows>) {
         })
         .inline(|_, call| call.params.prepared(fixed).clone().map_err(Failure::new));
     reading(registry.op("viewer")).about("reads the user, as one row").future(|cx, call| {
-        let (endpoint, user) = (endpoint(&cx, &call.params), cx.request().user_id);
-        async move { Ok(endpoint?.hash("user", user, &call.params.prepared(Reading::of).fields).await?) }
+        let (endpoint, user, by) = (endpoint(&cx, &call.params), cx.request().user_id, cx.deadline());
+        async move {
+            Ok(endpoint?.hash_by("user", user, &call.params.prepared(Reading::of).fields, by).await?)
+        }
     });
     let lists = [
         ("follow", "reads whom its input, or the user, follows"),
@@ -62,12 +64,12 @@ pub(super) fn register(registry: &mut Registry<Request, Rows>) {
         let fanout =
             Param::integer("fanout", 1..=FANOUT_MAX).default(FANOUT).about("how many of each at most");
         reading(registry.op(name)).about(about).inputs(0..=1).param(fanout).future(move |cx, call| {
-            let (endpoint, user) = (endpoint(&cx, &call.params), cx.request().user_id);
+            let (endpoint, user, by) = (endpoint(&cx, &call.params), cx.request().user_id, cx.deadline());
             async move {
                 let ids: Vec<i64> =
                     call.inputs.first().map_or_else(|| vec![user], |rows| rows.ids().collect());
                 let Reading { fields, fanout, .. } = call.params.prepared(Reading::of);
-                Ok(endpoint?.lists(name, &ids, *fanout, fields).await?)
+                Ok(endpoint?.lists_by(name, &ids, *fanout, fields, by).await?)
             }
         });
     }
