@@ -60,7 +60,7 @@ pub(crate) fn bench(args: args::Bench, library: Library, terminal: Terminal) -> 
         let endpoints = sources::endpoints(&args.sources, &app).await?;
         let registry = ebbtide_rank::registry(app.handle().clone(), &endpoints);
         let plan = registry::read(&registry, &library, &args.plan)?;
-        let request = Arc::new(request::request(&args.request, &plan)?);
+        let request = Arc::new(request::request(&app, &args.request, &plan).await?);
         let engine = Engine::bind(&app, plan, &endpoints, &args.terms)?;
         let desks = desks(&app, engine, &endpoints, &args)?;
         Ok(measure(&app, &desks, &request, &args).await)

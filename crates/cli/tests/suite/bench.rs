@@ -2,7 +2,7 @@
 
 use rustix::process::Signal;
 
-use super::{files::Folder, program::ebbtide};
+use super::{fake_redis::FakeRedis, files::Folder, program::ebbtide};
 
 #[test]
 fn a_bench_tells_everything_to_people() {
@@ -96,12 +96,12 @@ fn numbers_that_make_no_sense_are_refused() {
 
 #[test]
 fn what_a_stop_cuts_off_is_no_failure() {
-    let folder = Folder::new();
-    let plan = folder.sleeping("stuck", 60_000);
-    // More than a pipe holds: once it is written, the app is there that reads it.
-    let request = format!("{{\"user_id\": 1}}{}", " ".repeat(500_000));
-    let mut bench = ebbtide(["bench", &plan, "--requests", "5", "--json"]).input(request).start();
+    let (folder, redis) = (Folder::new(), FakeRedis::mute());
+    let plan = folder.plan("reads", "viewer", "{}");
+    let args = ["bench", &plan, "--redis", &redis.url, "--redis-timeout-ms", "60000"];
+    let mut bench = ebbtide(args.into_iter().chain(["--requests", "5", "--json"])).start();
     bench.close_input();
+    redis.is_asked();
     bench.gets(Signal::INT);
     let said = bench.ends();
     assert_eq!((said.code, &said.json()["failed"]), (Some(0), &0.into()), "{said:#?}");

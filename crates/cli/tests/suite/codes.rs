@@ -161,7 +161,10 @@ fn no_threads_is_71() {
 
 #[test]
 fn a_disk_that_is_full_is_74() {
-    let table: [&[&str]; 6] = [
+    let table: [&[&str]; 9] = [
+        &["--help"],
+        &["--version"],
+        &["run", "--help"],
         &["run", "hello"],
         &["check", "hello"],
         &["ops"],

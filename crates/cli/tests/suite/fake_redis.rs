@@ -6,6 +6,7 @@ use std::{
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
+        mpsc::{self, Receiver},
     },
     thread,
     time::Duration,
@@ -16,9 +17,13 @@ use ebbtide::lifecycle::{
     wait::block_on,
 };
 
+use super::program::PATIENCE;
+
 pub(crate) struct FakeRedis {
     pub(crate) url: String,
     is_silent: Arc<AtomicBool>,
+    /// Each command but PING.
+    asked: Receiver<()>,
 }
 
 const EMPTY: fn(&str) -> &'static str = |command| if command == "PING" { "+PONG\r\n" } else { "*0\r\n" };
@@ -34,6 +39,16 @@ impl FakeRedis {
         Self::start(EMPTY, delay)
     }
 
+    /// One that says that it is there, and then nothing.
+    pub(crate) fn mute() -> Self {
+        Self::start(|command| if command == "PING" { "+PONG\r\n" } else { "" }, Duration::ZERO)
+    }
+
+    /// Waits until it was asked for something.
+    pub(crate) fn is_asked(&self) {
+        self.asked.recv_timeout(PATIENCE).expect("it is asked");
+    }
+
     /// One that says the same to whatever it is asked.
     pub(crate) fn saying(answer: &'static str) -> Self {
         Self::start(move |_| answer, Duration::ZERO)
@@ -43,15 +58,22 @@ impl FakeRedis {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("redis://{}", listener.local_addr().unwrap());
         let is_silent = Arc::new(AtomicBool::new(false));
-        let silent = is_silent.clone();
+        let (silent, (tell, asked)) = (is_silent.clone(), mpsc::channel());
         thread::spawn(move || {
             for stream in listener.incoming().map_while(Result::ok) {
-                let silent = silent.clone();
+                let (silent, tell) = (silent.clone(), tell.clone());
+                let answer = move |name: &str| {
+                    if name != "PING" {
+                        // The test may not want to know.
+                        let _ = tell.send(());
+                    }
+                    answer(name)
+                };
                 // It ends with the connection, however that does.
                 thread::spawn(move || drop(talk(stream, &silent, answer, delay)));
             }
         });
-        Self { url, is_silent }
+        Self { url, is_silent, asked }
     }
 
     /// From now on it takes connections and commands, and answers none; or it answers those that come from now on.

@@ -183,6 +183,11 @@ impl Running {
         kill_process(Pid::from_child(&self.process), signal).unwrap();
     }
 
+    /// Writes to its standard input, and waits until all is read that a pipe does not hold.
+    pub(crate) fn feed(&mut self, bytes: &[u8]) {
+        self.input.as_mut().unwrap().write_all(bytes).unwrap();
+    }
+
     pub(crate) fn close_input(&mut self) {
         self.input = None;
     }
