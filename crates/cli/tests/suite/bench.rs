@@ -2,7 +2,7 @@
 
 use rustix::process::Signal;
 
-use super::{fake_redis::FakeRedis, files::Folder, program::ebbtide};
+use super::{colours::told_on_a_terminal, fake_redis::FakeRedis, files::Folder, program::ebbtide};
 
 #[test]
 fn a_bench_tells_everything_to_people() {
@@ -41,6 +41,24 @@ fn every_request_is_counted_once_however_many_loops_answer() {
         let json = ebbtide(args).ends_with(0).json();
         assert_eq!((&json["ok"], &json["failed"]), (&101.into(), &0.into()), "{loops}: {json}");
     }
+}
+
+#[test]
+fn those_who_ask_take_turns_also_where_nothing_is_waited_for() {
+    let args = ["bench", "hello", "--requests", "20000", "--concurrency", "50", "--loops", "1", "--json"];
+    let json = ebbtide(args).ends_with(0).json();
+    let figure = |name: &str| json[name].as_f64().unwrap();
+    // So many wait on average as wait at a time: each waits for all others.
+    let waiting = figure("p50_us") / 1e6 * figure("requests_per_second");
+    assert!((25.0..100.0).contains(&waiting), "{waiting} at a time: {json}");
+}
+
+#[test]
+fn a_bar_is_drawn_on_a_terminal_once_there_is_something_to_say() {
+    let told = told_on_a_terminal(ebbtide(["bench", "hello", "--requests", "100000", "--loops", "1"]));
+    let frames: Vec<&str> = told.matches("/100000 requests, ").collect();
+    assert!(frames.len() > 1, "{told:?}");
+    assert!(!told.contains(" 0/100000") && !told.contains(", 0/s"), "{told:?}");
 }
 
 #[test]

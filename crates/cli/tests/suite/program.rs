@@ -95,6 +95,12 @@ impl Program {
         self
     }
 
+    /// Where its standard error goes.
+    pub(crate) fn err(mut self, err: impl Into<Stdio>) -> Self {
+        self.command.stderr(err);
+        self
+    }
+
     /// Runs it to its end.
     pub(crate) fn run(mut self) -> Said {
         let mut process = self.command.spawn().unwrap();
@@ -103,6 +109,8 @@ impl Program {
             // It may end before it has read everything.
             thread::spawn(move || drop(stdin.write_all(&self.input)))
         });
+        // What it was given is closed here, too.
+        drop(self.command);
         let output = process.wait_with_output().unwrap();
         if let Some(writer) = writer {
             writer.join().unwrap();
