@@ -22,7 +22,7 @@ use percent_encoding::percent_decode_str;
 use serde_json::json;
 
 use super::{
-    metrics::{self, Said},
+    metrics::{self, Counted, Said},
     reply::{self, Reply},
     service::Desk,
 };
@@ -96,6 +96,7 @@ impl Desk {
             permit.settle(Outcome::HandedBack);
             return refused(late);
         }
+        let counted = Counted::new(site, at, begin);
         let (said, reply) = match self.read(body).await {
             Ok(request) => {
                 // It is a child of work that was accepted: none is refused but by a stop that has given up.
@@ -112,9 +113,7 @@ impl Desk {
             Err(wrong) => (Said::Wrong, wrong),
         };
         permit.settle(Outcome::Completed);
-        let end = site.events.now();
-        site.metrics.answered(at, said, end - begin);
-        (reply, end)
+        (reply, counted.end(said))
     }
 
     /// Reads a request, or says what is wrong with it.
