@@ -115,7 +115,7 @@ fn flags_and_commands_that_are_not_there_are_told_with_the_nearest() {
         (&["run", "hello", "--cpu-threads", "0"], "1..=1024"),
         (&["run", "hello", "--request", "{}", "--request-file", "x"], "cannot be used with"),
         (&["run", "hello", "--load-demo-data"], "--redis"),
-        (&["serve", "hello", "--listen", "here"], "invalid socket address"),
+        (&["serve", "hello", "--listen", "here"], "as in 127.0.0.1:8080 or localhost:8080"),
         (
             &["serve", "hello", "--listen", "127.0.0.1:0", "--drain-timeout-seconds", "-1"],
             "seconds from 1 to 300",

@@ -58,8 +58,17 @@ pub(crate) fn ebbtide<A: AsRef<OsStr>>(args: impl IntoIterator<Item = A>) -> Pro
 
 /// The program, started by a shell that changes its standard streams, as with `<&-`.
 pub(crate) fn redirected<A: AsRef<OsStr>>(how: &str, args: impl IntoIterator<Item = A>) -> Program {
+    in_a_shell(&format!("exec \"$0\" \"$@\" {how}"), args)
+}
+
+/// The program, started as by `nohup`.
+pub(crate) fn deaf_to_hangups<A: AsRef<OsStr>>(args: impl IntoIterator<Item = A>) -> Program {
+    in_a_shell("trap '' HUP; exec \"$0\" \"$@\"", args)
+}
+
+fn in_a_shell<A: AsRef<OsStr>>(script: &str, args: impl IntoIterator<Item = A>) -> Program {
     let mut shell = Command::new("sh");
-    shell.arg("-c").arg(format!("exec \"$0\" \"$@\" {how}")).arg(env!("CARGO_BIN_EXE_ebbtide"));
+    shell.arg("-c").arg(script).arg(env!("CARGO_BIN_EXE_ebbtide"));
     Program::of(shell, args)
 }
 

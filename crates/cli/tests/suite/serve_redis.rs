@@ -3,10 +3,14 @@
 use std::{
     io::{BufRead as _, BufReader, Write as _},
     net::TcpStream,
+    time::Duration,
 };
 
 use ebbtide::{
-    lifecycle::time::{Clock as _, SystemClock},
+    lifecycle::{
+        time::{Clock as _, SystemClock, ThreadTimer, Timer as _},
+        wait::block_on,
+    },
     redis::testing::Server,
 };
 use rustix::process::Signal;
@@ -85,6 +89,9 @@ fn a_bench_counts_what_fails_while_its_server_is_away_and_goes_on() {
     bench.close_input();
     while asked(&server) < 100 {}
     server.kill();
+    // For longer than a command waits for a connection.
+    let timer = ThreadTimer::start().unwrap();
+    block_on(timer.sleep_until(timer.now() + Duration::from_millis(600)));
     server.restart();
     while asked(&server) < 100 {}
     bench.gets(Signal::INT);
