@@ -85,7 +85,7 @@ fn explanation(report: &Report) -> String {
         let node = &report.at(step.node);
         let _ = writeln!(
             text,
-            "  {:<24} {:>10} ran, {:>10} waited",
+            "  {:<24} ran {:>10}, queued {:>10}",
             node.name,
             format!("{:.1?}", step.ran),
             format!("{:.1?}", step.waited)
