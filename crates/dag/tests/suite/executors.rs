@@ -50,10 +50,12 @@ where
     (graph, (sum, flaky, slow))
 }
 
+type Values<'a> = (Input<'a, u64>, Input<'a, String>, Input<'a, ()>);
+
 /// What comes of a request, as it is told.
 type Told = Result<(u64, String), String>;
 
-fn told(result: Result<(Input<'_, u64>, Input<'_, String>, Input<'_, ()>), RunError>) -> Told {
+fn told(result: Result<Values<'_>, RunError>) -> Told {
     match result {
         Ok((sum, text, _)) => Ok((*sum, text.to_string())),
         Err(error) => Err(error.to_string()),
