@@ -1,11 +1,17 @@
 //! What became of each node of a run, and what the run's time was spent on.
 
-use std::{cmp::Reverse, fmt, sync::Arc, time::Duration};
+use std::{
+    cmp::Reverse,
+    fmt::{self, Write},
+    sync::Arc,
+    time::Duration,
+};
 
 use crate::{
     core::{Core, state},
     error::RunError,
     graph::Kind,
+    line::Line,
     outline::Outline,
     pass::Fault,
     plan::Compiled,
@@ -346,16 +352,18 @@ impl fmt::Display for Report {
             write!(f, ": {error}")?;
         }
         for node in self.nodes() {
-            write!(f, "\n  {} ({}): {}", node.name, node.kind, node.end)?;
+            f.write_str("\n  ")?;
+            let mut line = Line(f);
+            write!(line, "{} ({}): {}", node.name, node.kind, node.end)?;
             if node.late {
-                f.write_str(", late")?;
+                write!(line, ", late")?;
             }
             if let Some(Span { begun, ended, thread, .. }) = node.span {
-                write!(f, ", from {begun:.1?}")?;
+                write!(line, ", from {begun:.1?}")?;
                 if let Some(ended) = ended {
-                    write!(f, " to {ended:.1?}")?;
+                    write!(line, " to {ended:.1?}")?;
                 }
-                write!(f, " on {thread}")?;
+                write!(line, " on {thread}")?;
             }
         }
         Ok(())

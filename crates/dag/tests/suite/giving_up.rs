@@ -471,3 +471,52 @@ fn a_run_whose_poll_has_panicked_can_be_dropped() {
         assert_eq!(engine.in_flight(), 0, "at reading {nth}");
     }
 }
+
+#[test]
+fn a_timeout_that_is_due_together_with_another_attempt_ends_the_node() {
+    let clock = VirtualClock::new();
+    let mut graph = Graph::<()>::new("due together");
+    let flaky = graph.future("flaky", (), |cx, ()| {
+        let attempt = cx.attempt();
+        async move { if attempt == 1 { Err::<(), _>(Failure::new("again")) } else { pending().await } }
+    });
+    graph.node(flaky).timeout(20 * MS).retry(Retry::times(5).backoff(10 * MS, 10 * MS));
+    let engine = graph.plan(flaky).unwrap().bind(Env::new(clock.clone())).unwrap();
+    let mut run = pin!(engine.run(()));
+    let mut cx = Context::from_waker(Waker::noop());
+    assert!(run.as_mut().poll(&mut cx).is_pending());
+    // Nobody has looked for a while, and both are over.
+    clock.advance(30 * MS);
+    let polled = run.as_mut().poll(&mut cx);
+    assert!(matches!(polled, Poll::Ready(Err(RunError::TimedOut { after, .. })) if after == 20 * MS));
+}
+
+#[test]
+fn a_node_that_is_tried_again_at_once_and_for_ever_has_its_timeout() {
+    let (pool, env) = one_thread();
+    let timer = ThreadTimer::start().unwrap();
+    let class = Class::new("class", 1);
+    for on in ["inline", "cpu", "blocking", "future"] {
+        for has_class in [false, true] {
+            let mut graph = Graph::<()>::new("again and again");
+            let fail = || Err::<(), _>(Failure::new("again"));
+            let node = match on {
+                "inline" => graph.inline("node", (), move |_, ()| fail()),
+                "cpu" => graph.cpu("node", (), move |_, ()| fail()),
+                "blocking" => graph.blocking("node", (), move |_, ()| fail()),
+                _ => graph.future("node", (), move |_, ()| async move { fail() }),
+            };
+            let terms = graph.node(node).timeout(5 * MS).retry(Retry::times(u32::MAX));
+            if has_class {
+                terms.class(&class);
+            }
+            let engine = graph.plan(node).unwrap().bind(Env::new(timer.clone()).pool(&pool)).unwrap();
+            for _ in 0..5 {
+                let error = block_on(engine.run(())).unwrap_err();
+                assert!(matches!(error, RunError::TimedOut { .. }), "{on}, {has_class}: {error}");
+            }
+            assert_eq!(class.load(), (0, 0));
+        }
+    }
+    drop(env);
+}
