@@ -71,3 +71,26 @@ fn a_stop_does_not_wait_for_a_server_that_hangs() {
     assert_eq!(said.code, Some(0), "{said:#?}");
     assert!(SystemClock.now() - begin < AT_ONCE);
 }
+
+#[test]
+fn nodes_that_have_had_their_time_do_not_wait_for_their_turn_at_a_server() {
+    let (redis, folder) = (FakeRedis::mute(), Folder::new());
+    let endpoints = format!(
+        r#"{{"default": {{"redis": "{}", "max_in_flight": 1, "request_timeout_ms": 60000}}}}"#,
+        redis.url
+    );
+    let (plan, file) = (folder.plan("reads", "viewer", "{}"), folder.file("endpoints.json", endpoints));
+    let args = ["--endpoints", &file, "--node-timeout-ms", "50", "--drain-timeout-seconds", "1"];
+    let site = Site::start([&*plan].into_iter().chain(args));
+    let begin = SystemClock.now();
+    for _ in 0..3 {
+        site.post("/plans/reads", REQUEST).is_error(504, "R003");
+    }
+    // The one that was sent stays.
+    while site.metrics()["ebbtide_late_nodes"] > 1.0 {
+        assert!(
+            SystemClock.now() - begin < Duration::from_secs(4),
+            "they wait as long as they may without a deadline"
+        );
+    }
+}
