@@ -36,8 +36,8 @@ impl Terminal {
         Self { out: has(io::stdout().is_terminal()), err: has(io::stderr().is_terminal()) }
     }
 
-    /// Prints a result. It is flushed, so that what cannot be written is known. A pipe that nobody reads any more is the
-    /// reader's choice, and changes nothing about how the command ends.
+    /// Prints a result. It is flushed, so that what cannot be written is known. A pipe that nobody reads any more is
+    /// the reader's choice, and changes nothing about how the command ends.
     pub(crate) fn print(self, text: impl AsRef<[u8]>) -> Result<(), Fault> {
         self.print_while_read(text).map(drop)
     }

@@ -49,8 +49,8 @@ impl Redis {
         &self.link
     }
 
-    /// Waits for places at the server, but not for good: what has not been sent by its deadline is of no use to anybody,
-    /// and would be in the way of those who have time.
+    /// Waits for places at the server, but not for good: what has not been sent by its deadline is of no use to
+    /// anybody, and would be in the way of those who have time.
     async fn turn(&self, places: usize, deadline: Deadline) -> Result<Pass<'_>, ReadWhy> {
         let timer = self.link.timer();
         let mut enter = pin!(self.turnstile.enter(places));
