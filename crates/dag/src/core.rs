@@ -32,8 +32,8 @@ use crate::{
     plan::{Compiled, Step},
     reach::Reach,
     run::Options,
-    shift::Stacks,
     slot::Slots,
+    stacks::Stacks,
     trace::Trace,
 };
 

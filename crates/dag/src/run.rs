@@ -131,8 +131,8 @@ impl<R, O: Inputs, T: Timer + Clone, M: Reach> Run<R, O, T, M> {
         self
     }
 
-    /// Cancels the run when `token` is triggered, as if it were dropped. What the poll that is under way has before it is
-    /// begun all the same, if that is done on the run's own thread.
+    /// Cancels the run when `token` is triggered, as if it were dropped. What the poll that is under way has before it
+    /// is begun all the same, if that is done on the run's own thread.
     pub fn cancelled_by(mut self, token: &Token) -> Self {
         self.options.token = Some(token.clone());
         self

@@ -1,21 +1,10 @@
 //! Nodes on the pool: jobs that run one node of a run after the other, and go on with those that they make ready.
 //!
-//! A run has a few stacks of nodes that are to be run, as many as the pool has threads. A stack is *manned* while there
-//! is a job of the pool for it, a shift. A shift runs what is on its own stack, then what it takes from the others; it
-//! leaves when there is nothing on any. What is ready beyond the one node that a shift goes on with lies on its stack,
-//! where others can take it: so a node that takes long holds up none.
-//!
-//! Until a shift begins, its stack keeps the run for it: a job that waits in the pool's line has nothing but a ticket.
-//! If the others have done its work by then, and the run has ended, the run has [called it off](Stacks::call_off).
+//! Such a job is a shift. It runs what is on its own [stack](Stacks), then what it takes from the others, and leaves when
+//! there is nothing on any. What is ready beyond the one node that it goes on with lies on its stack, where others can
+//! take it: so a node that takes long holds up none.
 
-use std::{
-    mem,
-    sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicU32, Ordering},
-    },
-    time::Instant,
-};
+use std::{mem, sync::Arc, time::Instant};
 
 use ebbtide_lifecycle::contain;
 use ebbtide_offload::Pool;
@@ -25,6 +14,7 @@ use crate::{
     graph::Kind,
     op::{Call, Called},
     reach::{Reach, Threads},
+    stacks::{Room, Stacks},
 };
 
 /// How many nodes a job runs before it looks whether others wait for its thread, and goes behind them.
@@ -107,134 +97,6 @@ impl<R, M: Reach> Shop<R, M> {
             off_pool: 0,
         };
         (self.bring)(self, &core.plan.name, Job::Blocking(shift));
-    }
-}
-
-/// The CPU nodes of a run that are ready and wait for a thread.
-pub(crate) struct Stacks<R, M: Reach> {
-    stacks: Box<[Mutex<Stack<R, M>>]>,
-    /// How many are manned. A hint to those who do not hold the locks.
-    manned: AtomicU32,
-}
-
-/// Aligned so that two threads do not share a pair of cache lines.
-#[repr(align(128))]
-struct Stack<R, M: Reach> {
-    /// To be run; the last one first.
-    nodes: Vec<u32>,
-    /// There is a job for it. Nodes lie only on stacks that are manned.
-    is_manned: bool,
-    /// The run, for its job; there while it is manned and that has not begun.
-    run: Option<Arc<Core<R, M>>>,
-    /// What its last shift has left for the next one.
-    room: Room,
-}
-
-impl<R, M: Reach> Default for Stack<R, M> {
-    fn default() -> Self {
-        Self { nodes: Vec::new(), is_manned: false, run: None, room: Room::default() }
-    }
-}
-
-/// Where a shift keeps nodes for a moment; both are empty between two shifts, and used again.
-#[derive(Default)]
-struct Room {
-    /// CPU nodes that the last one has made ready.
-    ready: Vec<u32>,
-    /// Nodes that are ready and have to be seen to by the run itself.
-    for_run: Vec<u32>,
-}
-
-impl<R, M: Reach> Stacks<R, M> {
-    pub(crate) fn new(number: usize) -> Self {
-        Self { stacks: (0..number).map(|_| Mutex::default()).collect(), manned: AtomicU32::new(0) }
-    }
-
-    fn lock(&self, number: usize) -> MutexGuard<'_, Stack<R, M>> {
-        // Nothing that can panic runs under the lock.
-        self.stacks[number].lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn unmanned(&self) -> usize {
-        self.stacks.len() - (self.manned.load(Ordering::Relaxed) as usize).min(self.stacks.len())
-    }
-
-    /// Mans a stack, if there is one that is not, and fills it. Gives its number: the caller brings a job for it.
-    fn man(&self, core: &Arc<Core<R, M>>, fill: impl FnOnce(&mut Vec<u32>)) -> Option<usize> {
-        for number in 0..self.stacks.len() {
-            let mut stack = self.lock(number);
-            if !stack.is_manned {
-                stack.is_manned = true;
-                stack.run = Some(core.clone());
-                fill(&mut stack.nodes);
-                self.manned.fetch_add(1, Ordering::Relaxed);
-                return Some(number);
-            }
-        }
-        None
-    }
-
-    /// Puts nodes on a stack that is manned, if there is one.
-    fn put(&self, nodes: &mut Vec<u32>) {
-        for number in 0..self.stacks.len() {
-            let mut stack = self.lock(number);
-            if stack.is_manned {
-                return stack.nodes.append(nodes);
-            }
-        }
-    }
-
-    /// The next node for the shift of a stack: from its own, or half of another one, by way of `taken`, which is empty.
-    /// None if there is nothing on any: then the stack is not manned any more.
-    fn next(&self, number: usize, taken: &mut Vec<u32>) -> Option<u32> {
-        loop {
-            if let Some(node) = self.lock(number).nodes.pop() {
-                return Some(node);
-            }
-            for offset in 1..self.stacks.len() {
-                let mut other = self.lock((number + offset) % self.stacks.len());
-                let half = other.nodes.len().div_ceil(2);
-                if half > 0 {
-                    // What lies at the bottom has waited longest.
-                    taken.extend(other.nodes.drain(..half));
-                    drop(other);
-                    let node = taken.pop();
-                    self.lock(number).nodes.append(taken);
-                    return node;
-                }
-            }
-            let mut own = self.lock(number);
-            if own.nodes.is_empty() {
-                own.is_manned = false;
-                self.manned.fetch_sub(1, Ordering::Relaxed);
-                return None;
-            }
-        }
-    }
-
-    /// What is on a stack whose job will not be run.
-    fn desert(&self, number: usize) -> Vec<u32> {
-        let mut stack = self.lock(number);
-        stack.is_manned = false;
-        self.manned.fetch_sub(1, Ordering::Relaxed);
-        mem::take(&mut stack.nodes)
-    }
-
-    /// The run is over: shifts that have not begun have nothing to do any more, and do not keep it.
-    pub(crate) fn call_off(&self) {
-        for number in 0..self.stacks.len() {
-            let mut stack = self.lock(number);
-            let run = stack.run.take();
-            if run.is_some() {
-                // What lies there was taken back.
-                stack.nodes.clear();
-                stack.is_manned = false;
-                self.manned.fetch_sub(1, Ordering::Relaxed);
-            }
-            drop(stack);
-            // The caller has the run, too: nothing of it is dropped here.
-            drop(run);
-        }
     }
 }
 

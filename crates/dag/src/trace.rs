@@ -75,8 +75,8 @@ impl Trace {
     }
 }
 
-/// So many names of threads are kept, for good: a process that starts threads again and again gives them names that come
-/// again, or none.
+/// So many names of threads are kept, for good: a process that starts threads again and again gives them names that
+/// come again, or none.
 const NAMES_MAX: usize = 1024;
 
 /// What the threads of all further names are called.

@@ -91,6 +91,11 @@ fn nodes(most: usize) -> impl Strategy<Value = Vec<Node>> {
     vec(node.prop_map(|(act, on, terms, inputs)| Node { act, on, terms, inputs }), 1..most)
 }
 
+/// Most are small, so that much of what can happen in them does, and soon; some are as large as those of engines.
+fn graphs() -> impl Strategy<Value = Vec<Node>> {
+    prop_oneof![9 => nodes(40), 1 => nodes(200)]
+}
+
 /// What the nodes have done.
 #[derive(Default)]
 struct Log {
@@ -258,7 +263,7 @@ proptest! {
     /// Nothing is waited for that is not there, so a graph with failures ends as the account says.
     #[test]
     fn d3_each_node_runs_once_after_its_inputs_if_and_only_if_the_policy_says_so(
-        nodes in nodes(40),
+        nodes in graphs(),
         fail_fast: bool,
     ) {
         let policy = if fail_fast { Policy::FailFast } else { Policy::FinishIndependent };
@@ -298,7 +303,7 @@ proptest! {
     /// Whenever it is cancelled, dropped or too late, everything is accounted for, and nothing is left.
     #[test]
     fn whatever_ends_a_run_everything_is_accounted_for(
-        nodes in nodes(40),
+        nodes in graphs(),
         ends in 0..4_u32,
         after in 0..12_u32,
         node_timeout in prop::option::of(0..6_u32),
