@@ -154,13 +154,13 @@ pub(super) fn against<const N: usize>(
     names: [&'static str; N],
     peers: [&Vec<f64>; N],
     ours: &[f64],
-    target: f64,
+    target: Option<f64>,
 ) -> Table {
     let mut rows: Vec<_> = names.into_iter().zip(peers).collect();
     rows.sort_by(|(_, a), (_, b)| median(a).total_cmp(&median(b)));
     let mut rows = rows.into_iter();
     let (best, rounds) = rows.next().expect("there is a peer");
-    let table = Table::peer(title, unit, best, rounds.clone()).row("ebbtide", ours.to_vec(), Some(target));
+    let table = Table::peer(title, unit, best, rounds.clone()).row("ebbtide", ours.to_vec(), target);
     rows.fold(table, |table, (name, rounds)| table.row(name, rounds.clone(), None))
 }
 

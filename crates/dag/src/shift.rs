@@ -1,8 +1,8 @@
 //! Nodes on the pool: jobs that run one node of a run after the other, and go on with those that they make ready.
 //!
-//! Such a job is a shift. It runs what is on its own [stack](Stacks), then what it takes from the others, and leaves when
-//! there is nothing on any. What is ready beyond the one node that it goes on with lies on its stack, where others can
-//! take it: so a node that takes long holds up none.
+//! Such a job is a shift. It runs what is on its own [stack](Stacks), then what it takes from the others, and leaves
+//! when there is nothing on any. What is ready beyond the one node that it goes on with lies on its stack, where others
+//! can take it: so a node that takes long holds up none.
 
 use std::{mem, sync::Arc, time::Instant};
 

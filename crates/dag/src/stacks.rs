@@ -1,8 +1,9 @@
 //! The nodes of a run that are ready and wait for a thread of the pool.
 //!
-//! A run has a few stacks of them, as many as the pool has threads. A stack is *manned* while there is a job of the pool
-//! for it. Until that begins, its stack keeps the run for it: a job that waits in the pool's line has nothing but a
-//! ticket. If others have done its work by then, and the run has ended, the run has [called it off](Stacks::call_off).
+//! A run has a few stacks of them, as many as the pool has threads. A stack is *manned* while there is a job of the
+//! pool for it. Until that begins, its stack keeps the run for it: a job that waits in the pool's line has nothing but
+//! a ticket. If others have done its work by then, and the run has ended, the run has [called it
+//! off](Stacks::call_off).
 
 use std::{
     mem,
