@@ -64,9 +64,9 @@ impl<R, M: Reach> Shop<R, M> {
             let part = nodes.len().div_ceil(core.stacks.unmanned().max(1));
             let from = nodes.len() - part;
             match core.stacks.man(core, |stack| stack.extend_from_slice(&nodes[from..])) {
-                Some(number) => {
+                Some((number, job)) => {
                     nodes.truncate(from);
-                    self.bring_ticket(core, number);
+                    self.bring_ticket(core, number, job);
                 }
                 // If there is none that is manned either, the last shift has just left: then once more.
                 None => {
@@ -76,9 +76,9 @@ impl<R, M: Reach> Shop<R, M> {
         }
     }
 
-    /// Brings a job for a stack that was just manned.
-    fn bring_ticket(self: &Arc<Self>, core: &Core<R, M>, number: usize) {
-        let ticket = Ticket { shop: self.clone(), stacks: core.stacks.clone(), number, is_taken: false };
+    /// Brings the job of this number for a stack that was just manned.
+    fn bring_ticket(self: &Arc<Self>, core: &Core<R, M>, number: usize, job: u64) {
+        let ticket = Ticket { shop: self.clone(), stacks: core.stacks.clone(), number, job, is_taken: false };
         (self.bring)(self, &core.plan.name, Job::Stack(ticket));
     }
 
@@ -106,6 +106,7 @@ struct Ticket<R, M: Reach> {
     shop: Arc<Shop<R, M>>,
     stacks: Arc<Stacks<R, M>>,
     number: usize,
+    job: u64,
     /// The pool runs it.
     is_taken: bool,
 }
@@ -119,17 +120,16 @@ impl<R, M: Reach> Ticket<R, M> {
     }
 
     fn begin(&self) -> Option<Shift<R, M>> {
-        let mut stack = self.stacks.lock(self.number);
-        let (core, room) = (Some(stack.run.take()?), mem::take(&mut stack.room));
-        let (shop, number) = (self.shop.clone(), Some(self.number));
+        let (core, room) = self.stacks.lock(self.number).begin()?;
+        let (core, shop, number) = (Some(core), self.shop.clone(), Some(self.number));
         Some(Shift { core, shop, stack: number, home: number, next: None, room, ended: 0, off_pool: 0 })
     }
 }
 
-/// If it was never run, the nodes on its stack are told to the run.
+/// If it was never run, the nodes on its stack are told to the run; unless another job was brought for them after it.
 impl<R, M: Reach> Drop for Ticket<R, M> {
     fn drop(&mut self) {
-        if !self.is_taken {
+        if !self.is_taken && self.stacks.lock(self.number).is_last(self.job) {
             drop(self.begin());
         }
     }
@@ -189,9 +189,9 @@ impl<R, M: Reach> Shift<R, M> {
         let (Some(number), Some(core)) = (self.stack.take(), self.core.clone()) else { return };
         let mut stack = core.stacks.lock(number);
         stack.nodes.extend(self.next.take());
-        stack.run = Some(core.clone());
+        let job = stack.keep(&core);
         drop(stack);
-        self.shop.bring_ticket(&core, number);
+        self.shop.bring_ticket(&core, number, job);
     }
 
     /// The node to go on with. None if there is nothing left: then it does not man its stack any more.
@@ -306,10 +306,10 @@ impl<R, M: Reach> Shift<R, M> {
         {
             core.stacks.lock(stack).nodes.append(ready);
             if core.stacks.unmanned() > 0
-                && let Some(other) = core.stacks.man(core, |_| ())
+                && let Some((other, job)) = core.stacks.man(core, |_| ())
             {
                 // It finds its work on this one's stack.
-                shop.bring_ticket(core, other);
+                shop.bring_ticket(core, other, job);
             }
         }
     }

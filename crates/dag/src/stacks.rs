@@ -29,14 +29,16 @@ pub(crate) struct Stack<R, M: Reach> {
     /// There is a job for it. Nodes lie only on stacks that are manned.
     is_manned: bool,
     /// The run, for its job; there while it is manned and that has not begun.
-    pub(crate) run: Option<Arc<Core<R, M>>>,
+    run: Option<Arc<Core<R, M>>>,
+    /// The number of the last job that was brought for it.
+    job: u64,
     /// What its last shift has left for the next one.
     pub(crate) room: Room,
 }
 
 impl<R, M: Reach> Default for Stack<R, M> {
     fn default() -> Self {
-        Self { nodes: Vec::new(), is_manned: false, run: None, room: Room::default() }
+        Self { nodes: Vec::new(), is_manned: false, run: None, job: 0, room: Room::default() }
     }
 }
 
@@ -47,6 +49,25 @@ pub(crate) struct Room {
     pub(crate) ready: Vec<u32>,
     /// Nodes that are ready and have to be seen to by the run itself.
     pub(crate) for_run: Vec<u32>,
+}
+
+impl<R, M: Reach> Stack<R, M> {
+    /// Keeps the run until the next job begins. Gives the number of that job.
+    pub(crate) fn keep(&mut self, core: &Arc<Core<R, M>>) -> u64 {
+        self.run = Some(core.clone());
+        self.job += 1;
+        self.job
+    }
+
+    /// The run for a job that begins, if there is one, and what the job has to know.
+    pub(crate) fn begin(&mut self) -> Option<(Arc<Core<R, M>>, Room)> {
+        Some((self.run.take()?, mem::take(&mut self.room)))
+    }
+
+    /// Whether no other job was brought after this one.
+    pub(crate) fn is_last(&self, job: u64) -> bool {
+        self.job == job
+    }
 }
 
 impl<R, M: Reach> Stacks<R, M> {
@@ -63,16 +84,20 @@ impl<R, M: Reach> Stacks<R, M> {
         self.stacks.len() - (self.manned.load(Ordering::Relaxed) as usize).min(self.stacks.len())
     }
 
-    /// Mans a stack, if there is one that is not, and fills it. Gives its number: the caller brings a job for it.
-    pub(crate) fn man(&self, core: &Arc<Core<R, M>>, fill: impl FnOnce(&mut Vec<u32>)) -> Option<usize> {
+    /// Mans a stack, if there is one that is not, and fills it. Gives its number, and that of the job that the caller
+    /// brings for it.
+    pub(crate) fn man(
+        &self,
+        core: &Arc<Core<R, M>>,
+        fill: impl FnOnce(&mut Vec<u32>),
+    ) -> Option<(usize, u64)> {
         for number in 0..self.stacks.len() {
             let mut stack = self.lock(number);
             if !stack.is_manned {
                 stack.is_manned = true;
-                stack.run = Some(core.clone());
                 fill(&mut stack.nodes);
                 self.manned.fetch_add(1, Ordering::Relaxed);
-                return Some(number);
+                return Some((number, stack.keep(core)));
             }
         }
         None

@@ -107,8 +107,12 @@ fn number_thread() -> u32 {
 
 /// The number of a name, which is added if there is room.
 fn number_in(names: &mut Vec<Arc<str>>, name: &str) -> usize {
+    let find = |names: &[Arc<str>], name: &str| names.iter().position(|known| **known == *name);
+    if let Some(known) = find(names, name) {
+        return known;
+    }
     let name = if names.len() < NAMES_MAX - 1 { name } else { OTHERS };
-    names.iter().position(|known| **known == *name).unwrap_or_else(|| {
+    find(names, name).unwrap_or_else(|| {
         names.push(name.into());
         names.len() - 1
     })
@@ -130,5 +134,6 @@ mod tests {
         let numbers: Vec<_> = (0..2 * NAMES_MAX).map(|n| number_in(&mut names, &n.to_string())).collect();
         assert_eq!((names.len(), &*names[NAMES_MAX - 1]), (NAMES_MAX, OTHERS));
         assert_eq!(numbers.last(), Some(&(NAMES_MAX - 1)));
+        assert_eq!(number_in(&mut names, "b"), 1);
     }
 }

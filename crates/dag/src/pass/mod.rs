@@ -262,9 +262,7 @@ impl<R, T: Timer + Clone, M: Reach> Going<R, T, M> {
         // Who is tried again has had its conditions looked at.
         let again = self.is_tried_again(node) && self.core().attempts(node) > 0;
         if again && self.has_no_time_left(node) {
-            self.core().set(node, state::STORING);
-            self.turn_of(node, |op, turn| op.release_inputs(turn));
-            return self.fails_for_good(node, Fault::TimedOut(self.timeout_of(node)));
+            return self.is_out_of_time(node);
         }
         if traits.has_conditions && !again {
             match self.conditions_hold(node) {
@@ -329,7 +327,18 @@ impl<R, T: Timer + Clone, M: Reach> Going<R, T, M> {
             self.works.plan.leave_class(node);
             return;
         }
+        if self.has_no_time_left(node) {
+            self.works.plan.leave_class(node);
+            return self.is_out_of_time(node);
+        }
         self.start(node);
+    }
+
+    /// There is no time left for another attempt of a node.
+    fn is_out_of_time(&mut self, node: u32) {
+        self.core().set(node, state::STORING);
+        self.turn_of(node, |op, turn| op.release_inputs(turn));
+        self.fails_for_good(node, Fault::TimedOut(self.timeout_of(node)));
     }
 
     /// Starts a node, for the first time or again.

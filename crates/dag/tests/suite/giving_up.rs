@@ -417,3 +417,26 @@ fn a_run_whose_poll_has_panicked_can_be_dropped() {
         assert_eq!(engine.in_flight(), 0, "at reading {nth}");
     }
 }
+
+#[test]
+fn the_job_of_a_run_that_is_over_takes_nothing_of_the_next_one_with_it() {
+    let (pool, env) = one_thread();
+    let (latch, begun, release) = Latch::new();
+    pool.cpu().spawn(move || latch.wait()).ok().unwrap();
+    begun.recv().unwrap();
+    let mut graph = Graph::<u32>::new("memory");
+    let node = graph.cpu("node", (), |cx, ()| Ok(**cx.request()));
+    let engine = graph.plan(node).unwrap().bind(env).unwrap();
+    let mut cx = Context::from_waker(Waker::noop());
+    // The second has the memory of the first, and both have a job in the pool's line.
+    let mut first = Box::pin(engine.run(1_u32));
+    assert!(first.as_mut().poll(&mut cx).is_pending());
+    drop(first);
+    let mut second = Box::pin(engine.run(2_u32));
+    assert!(second.as_mut().poll(&mut cx).is_pending());
+    let mut jobs = pool.close_and_hand_back();
+    release.send(()).unwrap();
+    drop(jobs.remove(0));
+    jobs.into_iter().for_each(|job| drop(job.run()));
+    assert_eq!(*block_on(second).unwrap(), 2);
+}

@@ -1,18 +1,19 @@
 //! Timeouts of nodes that are tried again.
 
 use std::{
-    future::{Future, pending},
+    future::{Future, pending, ready},
     pin::pin,
     task::{Context, Poll, Waker},
 };
 
 use ebbtide_dag::{Class, Env, Failure, Graph, Policy, Retry, RunError};
 use ebbtide_lifecycle::{
-    time::{Clock, ThreadTimer, VirtualClock},
+    time::{Clock, ThreadTimer, Timer, VirtualClock},
     wait::block_on,
 };
 use ebbtide_offload::Pool;
 use ebbtide_reactor::sleep;
+use futures_lite::future::zip;
 
 use super::{MS, World};
 
@@ -114,5 +115,46 @@ fn a_node_that_is_tried_again_at_once_and_for_ever_has_its_timeout() {
             }
             assert_eq!(class.load(), (0, 0));
         }
+    }
+}
+
+#[test]
+fn a_place_that_comes_when_the_time_is_over_begins_no_further_attempt() {
+    for on in ["inline", "future", "light", "cpu", "blocking"] {
+        let clock = VirtualClock::new();
+        let pool = Pool::builder().cpu_threads(1).clock(&clock).start().unwrap();
+        let class = Class::new("class", 1);
+        let mut graph = Graph::<()>::new("late place");
+        // Only the first attempt fails.
+        let act = |attempt: u32| if attempt == 1 { Err(Failure::new("again")) } else { Ok(()) };
+        let node = match on {
+            "inline" => graph.inline("node", (), move |cx, ()| act(cx.attempt())),
+            "future" => graph.future("node", (), move |cx, ()| ready(act(cx.attempt()))),
+            "light" => graph.weighed("node", (), |_, ()| true, move |cx, ()| act(cx.attempt())),
+            "cpu" => graph.cpu("node", (), move |cx, ()| act(cx.attempt())),
+            _ => graph.blocking("node", (), move |cx, ()| act(cx.attempt())),
+        };
+        graph.node(node).timeout(10 * MS).retry(Retry::times(3).backoff(5 * MS, 5 * MS)).class(&class);
+        let engine = graph.plan(node).unwrap().bind(Env::new(clock.clone()).pool(&pool)).unwrap();
+        // Somebody takes its place while it pauses, and is at it for long.
+        let mut hog = Graph::<()>::new("hog");
+        let timer = clock.clone();
+        let long = hog.future("long", (), move |_, ()| {
+            let (sleep, clock) = (timer.sleep(7 * MS).unwrap(), timer.clone());
+            async move {
+                sleep.await;
+                clock.advance(50 * MS);
+                Ok(())
+            }
+        });
+        hog.node(long).class(&class);
+        let hog = hog.plan(long).unwrap().bind(Env::new(clock.clone())).unwrap();
+        let hogging = async {
+            clock.sleep(2 * MS).unwrap().await;
+            hog.run(()).await.unwrap();
+        };
+        let (result, ()) = clock.block_on(zip(engine.run(()), hogging));
+        assert!(matches!(result, Err(RunError::TimedOut { .. })), "{on}: {result:?}");
+        assert_eq!(class.load(), (0, 0));
     }
 }
