@@ -100,7 +100,7 @@ pub trait Specimen: Sync {
 pub const CAPACITY_MIN: usize = 20;
 
 /// How many clauses there are.
-pub const CLAUSES: usize = 64;
+pub const CLAUSES: usize = 65;
 
 /// A clause, by its name.
 type Clause<S> = (&'static str, fn(&S));
@@ -197,6 +197,7 @@ fn clauses<S: Specimen>() -> [Clause<S>; CLAUSES] {
             a_receipt_is_refused_after_its_lease
             a_receipt_is_refused_after_the_next_delivery
             a_receipt_is_refused_after_a_purge
+            a_receipt_of_another_mailbox_is_refused
             a_receipt_that_was_never_given_is_refused;
         settling:
             an_acknowledged_message_is_gone

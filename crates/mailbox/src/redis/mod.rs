@@ -229,6 +229,7 @@ impl Desk {
 
     /// Those that are acknowledged in the same turn of the loop go to the server as one command.
     async fn ack(&self, receipt: Receipt) -> Result<(), SettleError> {
+        self.keys.own(receipt)?;
         let part = numbers(receipt).into_iter().fold(self.acks.part().known_as(&self.origin), Part::int);
         match self.link.run_part(part).await {
             Ok(value) => is_settled(&value),
@@ -236,7 +237,8 @@ impl Desk {
         }
     }
 
-    async fn settled(&self, call: Call) -> Result<(), SettleError> {
+    async fn settle(&self, receipt: Receipt, call: Call) -> Result<(), SettleError> {
+        self.keys.own(receipt)?;
         is_settled(&self.run(&self.keys, call).await.map_err(SettleError::Backend)?)
     }
 
@@ -278,13 +280,13 @@ impl Mailbox for RedisMailbox {
     fn settle(&self, receipt: Receipt, how: Settlement) -> Boxed<'_, Result<(), SettleError>> {
         match how {
             Settlement::Ack => Box::pin(self.desk.ack(receipt)),
-            how => Box::pin(self.desk.settled(self.desk.keys.settle([receipt], how))),
+            how => Box::pin(self.desk.settle(receipt, self.desk.keys.settle([receipt], how))),
         }
     }
 
     fn checkpoint(&self, receipt: Receipt, progress: Bytes) -> Boxed<'_, Result<(), SettleError>> {
         let call = with_receipt(self.desk.keys.call(&SCRIPTS.checkpoint), receipt);
-        Box::pin(self.desk.settled(call.arg(progress)))
+        Box::pin(self.desk.settle(receipt, call.arg(progress)))
     }
 
     fn reply(&self, address: Address, body: Bytes) -> Boxed<'_, Result<(), ReplyError>> {

@@ -10,6 +10,7 @@ mod idle;
 mod joint;
 mod leases;
 mod long_poll;
+mod numbers;
 mod outage;
 mod process;
 mod recovery;

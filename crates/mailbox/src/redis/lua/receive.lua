@@ -9,8 +9,8 @@ end
 -- How many come back at a time, of each kind: a script holds up everybody.
 local BACK_MAX = 100
 
--- What a receipt has room for.
-local COUNT_MAX = 1048575
+-- What a count has room for.
+local COUNT_MAX = 4294967295
 
 local function due(key, pattern)
     local found = redis.call('ZRANGEBYSCORE', key, '-inf', text(now), 'WITHSCORES', 'LIMIT', 0, BACK_MAX)
@@ -50,11 +50,11 @@ local entries = redis.call('LRANGE', PENDING, 0, wanted - 1)
 if #entries > 0 then
     local ids, counts = {}, {}
     for i, entry in ipairs(entries) do
-        ids[i], counts[i] = string.match(entry, '^(%d+):(%d+)$')
+        ids[i], counts[i] = string.match(entry, '^(.+):(.+)$')
     end
     local bodies = redis.call('HMGET', BODIES, unpack(ids))
     local saved = redis.call('EXISTS', SAVED) == 1 and redis.call('HMGET', SAVED, unpack(ids)) or {}
-    local delivery = redis.call('INCRBY', ISSUED, #ids) - #ids
+    local delivery = math.max(tonumber(redis.call('GET', ISSUED) or 0), now)
     -- Numbers are written out as rarely as can be: it is what takes longest here.
     local leases, until_when = {}, text(now + visibility)
     for i, id in ipairs(ids) do
@@ -69,6 +69,7 @@ if #entries > 0 then
         end
     end
     redis.call('LTRIM', PENDING, #entries, -1)
+    redis.call('SET', ISSUED, text(delivery))
     if #leases > 0 then
         redis.call('ZADD', LEASED, unpack(leases))
     end
