@@ -120,12 +120,12 @@ impl Core {
 
     /// Nobody waits any more for the answer to a command that blocks.
     pub(crate) fn interrupt(&self, lane: &Arc<Lane>, slot: &Arc<Slot>) {
-        self.end(lane, lane.interrupt(slot, self.timer.now()));
+        self.end(lane, lane.interrupt(slot, self.timer.now(), self.settings.timeout));
     }
 
     /// The server was told to unblock a command, and has not answered it.
     pub(crate) fn interrupt_again(&self, lane: &Arc<Lane>) {
-        self.end(lane, lane.interrupt_again(self.timer.now()));
+        self.end(lane, lane.interrupt_again(self.timer.now(), self.settings.timeout));
     }
 
     fn end(&self, lane: &Arc<Lane>, interrupt: Interrupt) {

@@ -279,7 +279,7 @@ impl Lane {
     }
 
     /// What to do about a request that nobody waits for any more.
-    pub(crate) fn interrupt(&self, slot: &Arc<Slot>, now: Instant) -> Interrupt {
+    pub(crate) fn interrupt(&self, slot: &Arc<Slot>, now: Instant, timeout: Duration) -> Interrupt {
         let is_it =
             |request: &Request| request.debt.slot.as_ref().is_some_and(|other| Arc::ptr_eq(other, slot));
         let mut queue = self.lock();
@@ -292,7 +292,7 @@ impl Lane {
         if !queue.asked.front().is_some_and(is_it) {
             return Interrupt::Nothing;
         }
-        let interrupt = queue.unblock(now, UNBLOCK_PAUSE);
+        let interrupt = queue.unblock(now, UNBLOCK_PAUSE, timeout);
         // The driver sees to it that it is told again.
         let driver = queue.driver.take();
         drop(queue);
@@ -301,21 +301,23 @@ impl Lane {
     }
 
     /// What to do about a request that is still blocked although the server was told.
-    pub(crate) fn interrupt_again(&self, now: Instant) -> Interrupt {
+    pub(crate) fn interrupt_again(&self, now: Instant, timeout: Duration) -> Interrupt {
         let mut queue = self.lock();
         match queue.asked.front().and_then(|request| request.unblocks) {
-            Some(Unblocks { pause, .. }) => queue.unblock(now, pause.saturating_mul(2)),
+            Some(Unblocks { pause, .. }) => queue.unblock(now, pause.saturating_mul(2), timeout),
             None => Interrupt::Nothing,
         }
     }
 }
 
 impl Queue {
-    /// Has what was sent unblocked: now, and once more after `pause`.
-    fn unblock(&mut self, now: Instant, pause: Duration) -> Interrupt {
-        let (Some(request), Some(client)) = (self.asked.front_mut(), self.client) else {
-            return Interrupt::Nothing;
-        };
+    /// Has what was sent unblocked: now, and once more after `pause`. From now on it is to be answered as soon as any
+    /// other command: a server that hangs would hold up a stop until the time is over for which it may block.
+    fn unblock(&mut self, now: Instant, pause: Duration, timeout: Duration) -> Interrupt {
+        let Some(request) = self.asked.front_mut() else { return Interrupt::Nothing };
+        request.by = request.by.min(later(now, timeout));
+        request.patience = request.patience.min(timeout);
+        let Some(client) = self.client else { return Interrupt::Nothing };
         request.unblocks = Some(Unblocks { at: later(now, pause), pause });
         let forked = request.debt.admission.fork(&Origin::here());
         forked.map_or(Interrupt::Nothing, |admission| Interrupt::Unblock { client, admission })

@@ -170,3 +170,25 @@ fn a_command_that_does_not_block_yet_when_it_is_to_be_unblocked_is_unblocked_lat
     let soon = Deadline::after(SystemClock, crate::AGES);
     assert_eq!(site.link.stop(soon, &Reason::requested("test")).wait(), Stopped::Clean);
 }
+
+/// A server that hangs, or is cut off, does not answer; and a command that blocks may do so for long.
+#[test]
+fn a_stop_does_not_wait_for_a_server_that_does_not_unblock_what_nobody_waits_for() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let mut settings = Settings::default();
+    settings.timeout = Duration::from_millis(50);
+    for is_parked in [false, true] {
+        let site = site(listener.local_addr().unwrap(), settings.clone());
+        let wait = site.link.wait(Command::new("BLPOP").arg("bell").int(300), Duration::from_secs(300));
+        let mut blocked = greeted_as_seven(&listener);
+        blocked.read_exact(&mut [0]).expect("the command");
+        // Left with the server, or dropped.
+        let _parked = wait.park().filter(|_| is_parked);
+        let _main = thread::spawn({
+            let listener = listener.try_clone().unwrap();
+            move || greeted(&listener)
+        });
+        let soon = Deadline::after(SystemClock, crate::AGES);
+        assert_eq!(site.link.stop(soon, &Reason::requested("test")).wait(), Stopped::Clean);
+    }
+}
