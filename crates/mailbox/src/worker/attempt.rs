@@ -26,7 +26,7 @@ use crate::{
     envelope::{DeadLetter, Reply},
     error::{NotSent, SendError, SettleError},
     mailbox::Mailbox,
-    message::{Delivery, Message, Settlement},
+    message::{Delivery, Message, Receipt, Settlement},
     span::Span,
 };
 
@@ -195,12 +195,26 @@ async fn settle<T>(shared: &Shared<T>, delivery: &Delivery, how: Settlement) -> 
 
 /// Gives a message back that was not begun.
 pub(super) async fn release<T>(shared: &Shared<T>, held: Held) {
-    match shared.mailbox.settle(held.delivery.receipt, Settlement::Release).await {
-        // One that has expired is back already.
-        Ok(()) | Err(SettleError::ReceiptExpired) => {}
-        Err(error) => shared.tell(&Event::NotSettled { id: held.delivery.id(), error: &error }),
+    let is_back = give_back(shared, held.delivery.receipt).await;
+    // One that is not comes back by itself and counted, as one does whose handler failed.
+    held.permit.settle(if is_back { Outcome::HandedBack } else { Outcome::Failed });
+}
+
+/// Releases a delivery. Gives whether others can have the message.
+pub(super) async fn give_back<T>(shared: &Shared<T>, receipt: Receipt) -> bool {
+    let mut released = shared.mailbox.settle(receipt, Settlement::Release).await;
+    if matches!(released, Err(SettleError::Backend(_))) {
+        // A connection that broke is no reason to keep it from others until its time is over.
+        released = shared.mailbox.settle(receipt, Settlement::Release).await;
     }
-    held.permit.settle(Outcome::HandedBack);
+    match released {
+        // One that has expired is back already: by itself, or it was released at first.
+        Ok(()) | Err(SettleError::ReceiptExpired) => true,
+        Err(error) => {
+            shared.tell(&Event::NotSettled { id: receipt.id, error: &error });
+            false
+        }
+    }
 }
 
 /// A place in the worker's roster, for as long as a message is under way.

@@ -17,13 +17,9 @@ use futures_util::stream::{FuturesUnordered, Stream};
 
 use super::{
     Event, Shared,
-    attempt::{Hand, Held, attempt, release},
+    attempt::{Hand, Held, attempt, give_back, release},
 };
-use crate::{
-    error::ReceiveError,
-    mailbox::Boxed,
-    message::{Delivery, Settlement},
-};
+use crate::{error::ReceiveError, mailbox::Boxed, message::Delivery};
 
 /// How long until messages are asked for again after that has failed, at first and at most.
 const PAUSE_MIN: Duration = Duration::from_millis(50);
@@ -287,10 +283,10 @@ where
         }
         // Only once a stop has begun: they are given back uncounted, the last first, as in `stop`.
         for receipt in refused.into_iter().rev() {
-            let mailbox = self.shared.mailbox.clone();
+            let shared = self.shared;
             self.under_way.push(Box::pin(async move {
-                // One that has expired is back already; for any other reason it comes back by itself.
-                let _ = mailbox.settle(receipt, Settlement::Release).await;
+                // If it is not back, that is told, and it comes back by itself.
+                let _ = give_back(shared, receipt).await;
             }));
         }
     }

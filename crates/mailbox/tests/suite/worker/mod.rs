@@ -4,6 +4,7 @@ mod failures;
 mod far;
 mod groups;
 mod leases;
+mod shaky;
 mod stops;
 mod typed;
 
