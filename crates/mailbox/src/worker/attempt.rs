@@ -24,7 +24,7 @@ use super::{
 };
 use crate::{
     envelope::{DeadLetter, Reply},
-    error::{NotSent, SendError, SettleError},
+    error::{NotSent, ReplyError, SendError, SettleError},
     mailbox::Mailbox,
     message::{Delivery, Message, Receipt, Settlement},
     span::Span,
@@ -170,10 +170,25 @@ async fn bury(dead_letters: &dyn Mailbox, letter: &DeadLetter) -> Result<(), Sen
     dead_letters.send(Message::new(fits)).await.map(drop)
 }
 
+/// Whoever asked gets an answer also if that is too large: rather a part of a reason, or why there is none, than nothing.
 async fn answer<T>(shared: &Shared<T>, delivery: &Delivery, reply: impl FnOnce() -> Reply) {
     let Some(address) = delivery.reply_to.clone() else { return };
-    if let Err(error) = shared.mailbox.reply(address, reply().encode()).await {
-        shared.tell(&Event::NotReplied { id: delivery.id(), error: &error });
+    let (id, reply) = (delivery.id(), reply());
+    let Err(error) = shared.mailbox.reply(address.clone(), reply.encode()).await else { return };
+    let limit = match &error {
+        ReplyError::Refused(SendError { why: NotSent::TooLarge { limit, .. }, .. }) => Some(*limit),
+        _ => None,
+    };
+    let reason = match reply {
+        Reply::Failed(reason) if limit.is_some() => reason,
+        _ => {
+            shared.tell(&Event::NotReplied { id, error: &error });
+            error.to_string().into()
+        }
+    };
+    let Some(short) = limit.and_then(|limit| Reply::failed_within(&reason, limit)) else { return };
+    if let Err(error) = shared.mailbox.reply(address, short).await {
+        shared.tell(&Event::NotReplied { id, error: &error });
     }
 }
 

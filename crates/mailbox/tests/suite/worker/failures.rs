@@ -129,6 +129,40 @@ fn whoever_wants_a_reply_gets_one_on_success_and_on_the_final_failure() {
     assert_eq!(got, [Reply::Done("thanks".into()), Reply::Failed("not today".into())]);
 }
 
+/// What a worker answers whose handler gives `given`, to one who takes bodies of a hundred bytes.
+fn reply_of_a_hundred(fixture: &Fixture, given: Result<usize, usize>) -> Reply {
+    let replies = fixture.office.mailbox_with("replies", Limits { capacity: 10, body: 100 });
+    let builder = fixture.worker(move |_| async move {
+        match given {
+            Ok(bytes) => Ok(Some("x".repeat(bytes).into())),
+            Err(bytes) => Err("y".repeat(bytes).into()),
+        }
+    });
+    let worker = builder.retry(Retry::default().attempts(1)).max_iterations(1).build();
+    let message = Message::new("a").reply_to(replies.address().clone());
+    fixture.clock.block_on(fixture.mailbox.send(message)).unwrap();
+    fixture.clock.block_on(worker.work()).unwrap();
+    let reply = fixture.clock.block_on(replies.receive(at_once())).unwrap().remove(0);
+    Reply::decode(reply.body).unwrap()
+}
+
+#[test]
+fn a_reply_of_a_failure_has_as_much_of_its_reason_as_fits() {
+    let fixture = Fixture::new();
+    assert_eq!(reply_of_a_hundred(&fixture, Err(200)), Reply::Failed("y".repeat(99).into()));
+    assert_eq!(fixture.told.lines().len(), 1, "the failure: {:?}", fixture.told.lines());
+}
+
+#[test]
+fn whoever_gets_no_reply_because_it_is_too_large_is_told_so_in_a_short_one() {
+    let fixture = Fixture::new();
+    assert_eq!(reply_of_a_hundred(&fixture, Ok(99)), Reply::Done("x".repeat(99).into()));
+    let why = "the reply was refused: a body of 101 bytes is too large: the mailbox takes 100 at most";
+    assert_eq!(reply_of_a_hundred(&fixture, Ok(100)), Reply::Failed(why.into()));
+    let told = fixture.told.lines();
+    assert!(told.len() == 1 && told[0].ends_with(&format!("has no reply: {why}")), "{told:?}");
+}
+
 #[test]
 fn a_reply_to_nobody_is_told_and_the_message_is_done() {
     let fixture = Fixture::new();
@@ -186,6 +220,10 @@ fn an_envelope_is_read_as_it_was_written_and_anything_else_is_refused() {
     let long = DeadLetter::new("body".into(), "é".repeat(5000).into(), 1);
     let read = DeadLetter::decode(long.encode()).unwrap();
     assert_eq!((&read.body[..], read.reason.len()), (&b"body"[..], 4096));
+    let Ok(Reply::Failed(reason)) = Reply::decode(Reply::Failed("é".repeat(5000).into()).encode()) else {
+        panic!("it is the reply of a failure")
+    };
+    assert_eq!(reason.len(), 4096);
 }
 
 /// Panics when it is asked what it is, and when it is dropped.
