@@ -100,7 +100,7 @@ pub trait Specimen: Sync {
 pub const CAPACITY_MIN: usize = 20;
 
 /// How many clauses there are.
-pub const CLAUSES: usize = 65;
+pub const CLAUSES: usize = 66;
 
 /// A clause, by its name.
 type Clause<S> = (&'static str, fn(&S));
@@ -184,6 +184,7 @@ fn clauses<S: Specimen>() -> [Clause<S>; CLAUSES] {
             who_gives_up_does_not_take_the_wake_up_of_another_with_him;
         leases:
             a_lease_that_ends_redelivers_and_counts
+            leases_that_end_together_redeliver_in_the_order_of_the_batch
             each_delivery_has_a_receipt_of_its_own
             a_lease_of_no_time_leaves_the_message_in_sight
             an_extension_keeps_the_message_out_of_sight

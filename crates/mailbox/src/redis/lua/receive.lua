@@ -12,24 +12,26 @@ local BACK_MAX = 100
 -- What a count has room for.
 local COUNT_MAX = 4294967295
 
+-- What comes back, by its time and its number: that of its delivery, or its own where it was delayed.
 local function due(key, pattern)
     local found = redis.call('ZRANGEBYSCORE', key, '-inf', text(now), 'WITHSCORES', 'LIMIT', 0, BACK_MAX)
     local list, members = {}, {}
     for i = 1, #found, 2 do
-        local id, count = string.match(found[i], pattern)
+        local id, number, count = string.match(found[i], pattern)
         members[#members + 1] = found[i]
-        list[#list + 1] = {at = tonumber(found[i + 1]), entry = id .. ':' .. count}
+        list[#list + 1] = {at = tonumber(found[i + 1]), number = tonumber(number), entry = id .. ':' .. count}
     end
     return list, members
 end
 
-local back, delayed = due(DELAYED, '^(%d+):(%d+)$')
-local expired, leased = due(LEASED, '^(%d+):%d+:(%d+)$')
+local back, delayed = due(DELAYED, '^((%d+)):(%d+)$')
+local expired, leased = due(LEASED, '^(%d+):(%d+):(%d+)$')
 if #delayed + #leased > 0 then
     for _, one in ipairs(expired) do
         back[#back + 1] = one
     end
-    table.sort(back, function(a, b) return a.at < b.at end)
+    -- A batch has one time for all, and comes back in its order.
+    table.sort(back, function(a, b) return a.at < b.at or a.at == b.at and a.number < b.number end)
     local entries = {}
     for i, one in ipairs(back) do
         entries[i] = one.entry
