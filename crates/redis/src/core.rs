@@ -67,8 +67,11 @@ impl Core {
     pub(crate) fn ask(self: &Arc<Self>, question: Question) -> Answer {
         let Question { command, unclaimed, wait } = question;
         let what = command.name;
-        let refused =
-            |why| Answer::given(self.clone(), Err(Error::new(what, &self.address, Why::Refused(why))));
+        let failed = |why| Answer::given(self.clone(), Err(Error::new(what, &self.address, why)));
+        if let Err(why) = self.measure(&command) {
+            return failed(why);
+        }
+        let refused = |refusal| failed(Why::Refused(refusal));
         let seat = match wait.map(|_| self.seat()).transpose() {
             Ok(seat) => seat,
             Err(why) => return refused(why),
@@ -90,11 +93,19 @@ impl Core {
     }
 
     pub(crate) fn tell(&self, command: Frozen) -> Result<(), Error> {
-        let refused = |why| Error::new(command.name, &self.address, Why::Refused(why));
-        let admission = self.intake.admit_as(&command.origin).map_err(refused)?;
+        let refused = |why| Error::new(command.name, &self.address, why);
+        self.measure(&command).map_err(refused)?;
+        let admission = self.intake.admit_as(&command.origin);
+        let admission = admission.map_err(|refusal| refused(Why::Refused(refusal)))?;
         let debt = Debt { slot: None, unclaimed: None, admission };
         self.put(&self.main, self.request(command, debt, Duration::ZERO, None));
         Ok(())
+    }
+
+    /// Refuses what the server would close the connection over.
+    fn measure(&self, command: &Frozen) -> Result<(), Why> {
+        let (size, limit) = (command.longest, self.settings.command_max);
+        if size > limit { Err(Why::TooLong { size, limit }) } else { Ok(()) }
     }
 
     fn request(&self, command: Frozen, debt: Debt, wait: Duration, seat: Option<OwnedPermit>) -> Request {

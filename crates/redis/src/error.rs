@@ -20,6 +20,13 @@ pub struct Error {
 pub enum Why {
     /// The link takes no more: it is stopped, or as much is in flight as is allowed. The command was not sent.
     Refused(Refusal),
+    /// The command is longer than a server takes. It was not sent.
+    TooLong {
+        /// How many bytes it has.
+        size: usize,
+        /// How many it may have.
+        limit: usize,
+    },
     /// There was no connection for so long, because of the trouble, if there was any. The command was not sent.
     Unreachable {
         /// For how long it was waited for.
@@ -87,6 +94,10 @@ impl fmt::Display for Why {
                 "not sent, as many are in flight, or block, as `in_flight` and `waits` of the link's Settings allow",
             ),
             Self::Refused(_) => f.write_str("not sent, the link is stopped"),
+            Self::TooLong { size, limit } => write!(
+                f,
+                "not sent, it has {size} bytes, and `command_max` of the link's Settings allows {limit}"
+            ),
             Self::Unreachable { patience, trouble: Some(trouble) } => {
                 write!(f, "not sent, no connection within {patience:?}: {trouble}")
             }

@@ -24,6 +24,10 @@ pub struct Settings {
     /// How many of them may block at the same time, each with a connection of its own: 64 unless told otherwise,
     /// because a server has ten thousand connections for all. More are refused.
     pub waits: usize,
+    /// How many bytes a command may have: half a gibibyte unless told otherwise. A server takes no argument that is longer
+    /// (`proto-max-bulk-len`), and closes the connection over it, with all that others have asked. Longer ones are
+    /// refused.
+    pub command_max: usize,
     /// What every connection begins with: `AUTH`, `SELECT`, `CLIENT SETNAME`. If the server refuses one, there is no
     /// connection.
     pub greeting: Vec<Command>,
@@ -38,6 +42,7 @@ impl Default for Settings {
             backoff_max: Duration::from_secs(2),
             in_flight: 10_000,
             waits: 64,
+            command_max: 512 << 20,
             greeting: Vec::new(),
         }
     }

@@ -100,7 +100,7 @@ pub trait Specimen: Sync {
 pub const CAPACITY_MIN: usize = 20;
 
 /// How many clauses there are.
-pub const CLAUSES: usize = 66;
+pub const CLAUSES: usize = 67;
 
 /// A clause, by its name.
 type Clause<S> = (&'static str, fn(&S));
@@ -208,6 +208,7 @@ fn clauses<S: Specimen>() -> [Clause<S>; CLAUSES] {
             a_release_is_not_counted
             a_checkpoint_comes_back_with_every_later_delivery
             a_checkpoint_settles_nothing
+            a_checkpoint_beyond_the_limit_of_bodies_is_refused
             counts_say_where_each_message_is
             a_purge_takes_everything_out_and_says_how_much;
         replies:

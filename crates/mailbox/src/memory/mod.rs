@@ -36,7 +36,7 @@ pub struct Limits {
     /// How many messages, those in the hands of receivers included. No limit unless told otherwise, but that of the
     /// memory and of four billion.
     pub capacity: usize,
-    /// How many bytes a body may have: a mebibyte unless told otherwise.
+    /// How many bytes a body may have, and what is saved of a message's progress: a mebibyte unless told otherwise.
     pub body: usize,
 }
 
@@ -238,6 +238,10 @@ where
     }
 
     fn checkpoint(&self, receipt: Receipt, progress: Bytes) -> Boxed<'_, Result<(), SettleError>> {
+        let (size, limit) = (progress.len(), self.desk.limits.body);
+        if size > limit {
+            return at_once(Err(SettleError::TooLarge { size, limit }));
+        }
         let mut progress = Some(progress);
         let saved = self.desk.shelf().save(receipt, &mut progress, self.timer().now());
         at_once(saved.map_err(|Expired| SettleError::ReceiptExpired))

@@ -11,6 +11,7 @@ mod scripts;
 
 use std::{
     fmt,
+    future::ready,
     sync::{Arc, Mutex},
 };
 
@@ -286,6 +287,10 @@ impl Mailbox for RedisMailbox {
     }
 
     fn checkpoint(&self, receipt: Receipt, progress: Bytes) -> Boxed<'_, Result<(), SettleError>> {
+        let (size, limit) = (progress.len(), self.desk.limits.body);
+        if size > limit {
+            return Box::pin(ready(Err(SettleError::TooLarge { size, limit })));
+        }
         let call = with_receipt(self.desk.keys.call(&SCRIPTS.checkpoint), receipt);
         Box::pin(self.desk.settle(receipt, call.arg(progress)))
     }

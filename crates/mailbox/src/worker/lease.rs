@@ -70,7 +70,7 @@ pub(super) async fn keep<T: Timer>(
             Ok(()) => {}
             Err(SettleError::ReceiptExpired) => return Err(SettleError::ReceiptExpired),
             // Tried again at the next turn: there is time for one more.
-            Err(SettleError::Backend(_)) => {}
+            Err(_) => {}
         }
         next = timer.now() + every;
     }

@@ -6,7 +6,7 @@ use std::{
 };
 
 use ebbtide_lifecycle::{Component, Refusal};
-use ebbtide_redis::{Command, Script, Settings, Unclaimed, Value, Why, testing::Server};
+use ebbtide_redis::{Command, Error, Script, Settings, Unclaimed, Value, Why, testing::Server};
 
 use crate::{AGES, finish, site, until_blocked};
 
@@ -75,6 +75,32 @@ fn more_than_the_limit_is_refused() {
     let refused = finish(link.ask(Command::new("PING"))).unwrap_err();
     assert_eq!(refused.why(), &Why::Refused(Refusal::Full));
     drop((first, second));
+}
+
+#[test]
+fn a_command_that_is_longer_than_the_server_takes_is_refused_and_harms_no_other() {
+    const MOST: usize = 1 << 20;
+    let server = Server::start();
+    let mut settings = Settings::default();
+    settings.command_max = MOST;
+    let link = &site(server.address(), settings).link;
+    let limit = Command::new("CONFIG").arg("SET").arg("proto-max-bulk-len").int(MOST as u64);
+    finish(link.ask(limit)).unwrap();
+    let client = || finish(link.ask(Command::new("CLIENT").arg("ID"))).unwrap();
+    let (before, long) = (client(), || Command::new("SET").arg("k").arg(vec![0; MOST]));
+    let refused = |error: &Error| matches!(error.why(), Why::TooLong { size: MOST.., limit: MOST });
+    let script = Script::new("return 1");
+    for error in [
+        finish(link.ask(long())).unwrap_err(),
+        finish(link.ask_all([Command::new("PING"), long()].into_iter().collect())).unwrap_err(),
+        finish(link.run(script.call(["k"]).arg(vec![0; MOST]))).unwrap_err(),
+        link.tell(long()).unwrap_err(),
+    ] {
+        assert!(refused(&error), "{error}");
+        assert!(error.to_string().contains("`command_max` of the link's Settings allows 1048576"), "{error}");
+    }
+    finish(link.ask(Command::new("SET").arg("k").arg(vec![0; MOST - 100]))).unwrap();
+    assert_eq!(client(), before, "it is the same connection");
 }
 
 #[test]
