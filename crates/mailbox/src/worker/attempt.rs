@@ -19,7 +19,7 @@ use ebbtide_lifecycle::{
 };
 
 use super::{
-    Event, Failure, HandlerResult, Job, Shared,
+    Event, Failure, GiveUp, HandlerResult, Job, Shared,
     lease::{self, Lease},
 };
 use crate::{
@@ -64,20 +64,35 @@ where
 {
     let Held { delivery, permit, until } = held;
     let seat = Sitting::new(shared, &delivery);
-    let handled = handle(shared, &delivery, until).await;
+    let handled = match unhandled(shared, &delivery) {
+        Some(failure) => Err(failure),
+        None => handle(shared, &delivery, until).await,
+    };
     drop(hand);
     let outcome = match handled {
         Ok(reply) => done(shared, &delivery, reply).await,
         Err(failure) => {
             let outcome = failed(shared, &delivery, &failure).await;
-            // An error is foreign code.
-            drop(contain(|| drop(failure)));
+            discard(failure);
             outcome
         }
     };
+    discard(delivery);
     // The seat first: an idle worker has no stragglers.
     drop(seat);
     permit.settle(outcome);
+}
+
+/// Drops what is foreign code: a body, a reply, an error. One that panics ends no worker.
+pub(super) fn discard<V>(value: V) {
+    drop(contain(|| drop(value)));
+}
+
+/// Why a message is not handled at all, if that is so.
+fn unhandled<T>(shared: &Shared<T>, delivery: &Delivery) -> Option<Failure> {
+    let (most, before) = (shared.settings.max_deliveries?.get(), delivery.delivery_count.saturating_sub(1));
+    let reason = || format!("not handled: it was delivered {before} times before, and {most} are allowed");
+    (before >= most).then(|| Failure::Error(GiveUp::because(reason()).into()))
 }
 
 /// Runs the handler, and keeps the message out of sight meanwhile.
@@ -124,7 +139,8 @@ where
 
 async fn done<T>(shared: &Shared<T>, delivery: &Delivery, reply: Option<bytes::Bytes>) -> Outcome {
     // Before it is acknowledged: should the process end in between, it is answered twice, and not never.
-    answer(shared, delivery, || Reply::Done(reply.unwrap_or_default())).await;
+    answer(shared, delivery, || Reply::Done(reply.clone().unwrap_or_default())).await;
+    discard(reply);
     settle(shared, delivery, Settlement::Ack).await.map_or(Outcome::Failed, |()| Outcome::Completed)
 }
 
@@ -210,9 +226,11 @@ async fn settle<T>(shared: &Shared<T>, delivery: &Delivery, how: Settlement) -> 
 
 /// Gives a message back that was not begun.
 pub(super) async fn release<T>(shared: &Shared<T>, held: Held) {
-    let is_back = give_back(shared, held.delivery.receipt).await;
+    let Held { delivery, permit, .. } = held;
+    let is_back = give_back(shared, delivery.receipt).await;
+    discard(delivery);
     // One that is not comes back by itself and counted, as one does whose handler failed.
-    held.permit.settle(if is_back { Outcome::HandedBack } else { Outcome::Failed });
+    permit.settle(if is_back { Outcome::HandedBack } else { Outcome::Failed });
 }
 
 /// Releases a delivery. Gives whether others can have the message.

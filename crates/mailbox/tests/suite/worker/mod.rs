@@ -144,6 +144,17 @@ fn m7_it_ends_after_so_many_receives() {
 }
 
 #[test]
+fn one_that_does_not_wait_pauses_where_there_is_nothing() {
+    let fixture = Fixture::new();
+    fixture.send("one");
+    let (builder, log) = fixture.noting();
+    let worker = builder.pull(at_once()).max_iterations(22).build();
+    fixture.clock.block_on(worker.work()).unwrap();
+    assert_eq!(log.lines(), ["one"]);
+    assert_eq!(fixture.elapsed(), SECOND, "20 times 50 ms, and none at the end");
+}
+
+#[test]
 fn m7_it_ends_when_the_mailbox_closes() {
     let fixture = Fixture::new();
     fixture.send("one");
