@@ -2,10 +2,10 @@
 
 use std::{net::TcpListener, thread};
 
-use ebbtide_mailbox::{Mailbox, Message, NotSent, ReceiveError, RedisMailbox, Settlement};
+use ebbtide_mailbox::{Mailbox, Message, NotSent, ReceiveError, RedisMailbox, Settlement, Span};
 use ebbtide_redis::Command;
 
-use crate::{Site, bodies, connect, finish, one, receive, waiting};
+use crate::{Site, bodies, connect, finish, one, receive, ten, units, waiting};
 
 #[test]
 fn a_server_that_is_down_at_the_start_is_an_error_that_says_where() {
@@ -114,4 +114,39 @@ fn a_name_that_a_cluster_could_not_keep_together_is_refused() {
         assert!(said.starts_with("a mailbox cannot be called"), "{said}");
     }
     site.open("a {b} c");
+}
+
+#[test]
+fn a_server_that_is_full_takes_no_message_and_can_be_emptied() {
+    let site = Site::new();
+    let mailbox = site.open("orders");
+    for body in ["a", "b", "c", "d"] {
+        finish(mailbox.send(Message::new(body))).unwrap();
+    }
+    receive(&mailbox, one().visibility(Span::ZERO));
+    let held = receive(&mailbox, one().max(3).unwrap());
+    site.ask(Command::new("CONFIG").arg("SET").arg("maxmemory").int(1));
+    let refused = finish(mailbox.send(Message::new("e"))).unwrap_err().to_string();
+    assert!(refused.contains("OOM"), "{refused}");
+    for (delivery, how) in held.iter().zip([Settlement::Extend(Span::MAX), Settlement::Release]) {
+        finish(mailbox.settle(delivery.receipt, how)).unwrap();
+    }
+    finish(mailbox.settle(held[2].receipt, Settlement::Nack(Span::ZERO))).unwrap();
+    finish(mailbox.settle(held[0].receipt, Settlement::Ack)).unwrap();
+    let left = receive(&mailbox, ten());
+    assert_eq!(bodies(&left), ["c", "a", "d"]);
+    for delivery in left {
+        finish(mailbox.settle(delivery.receipt, Settlement::Ack)).unwrap();
+    }
+    assert_eq!(finish(mailbox.counts()).unwrap().all(), 0);
+}
+
+/// What was delayed is moved to those that can be received, which is a write that may need room.
+#[test]
+fn what_comes_back_on_a_server_that_is_full_is_received_by_who_waits() {
+    let site = Site::new();
+    let mailbox = site.open("orders");
+    finish(mailbox.send(Message::new("a").delayed(units(2)))).unwrap();
+    site.ask(Command::new("CONFIG").arg("SET").arg("maxmemory").int(1));
+    assert_eq!(bodies(&receive(&mailbox, waiting(100))), ["a"]);
 }

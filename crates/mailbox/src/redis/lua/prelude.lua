@@ -20,6 +20,12 @@ local function text(number)
     return string.format('%d', number)
 end
 
+-- Changes nothing. A server that is full refuses writes that may need room, but for those in a script that has begun with
+-- one that needs none: otherwise nothing could be taken out of it any more.
+local function begin()
+    redis.call('PERSIST', PENDING)
+end
+
 -- Has one receiver who waits look again. What is wrong with the bell is for those to say who wait at it.
 local function ring()
     if redis.call('EXISTS', BELL) == 0 then

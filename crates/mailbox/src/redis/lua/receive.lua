@@ -36,6 +36,7 @@ if #delayed + #leased > 0 then
     for i, one in ipairs(back) do
         entries[i] = one.entry
     end
+    begin()
     redis.call('RPUSH', PENDING, unpack(entries))
     if #delayed > 0 then
         redis.call('ZREM', DELAYED, unpack(delayed))
@@ -70,6 +71,7 @@ if #entries > 0 then
             messages[at + 4], messages[at + 5] = bodies[i], saved[i] or false
         end
     end
+    -- First what needs no room, as `begin` does.
     redis.call('LTRIM', PENDING, #entries, -1)
     redis.call('SET', ISSUED, text(delivery))
     if #leases > 0 then
@@ -117,6 +119,7 @@ for i = 4, #ARGV, 2 do
             redis.call('SET', LIMITS, limits, 'NX')
         elseif back_at and back_at - now < horizon then
             -- Whoever leaves has somebody else be there in time.
+            begin()
             ring()
         end
     end
