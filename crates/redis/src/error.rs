@@ -36,7 +36,7 @@ pub enum Why {
     },
     /// The connection broke after the command was sent: it may have been done or not.
     Lost(Arc<str>),
-    /// No answer came for so long, so that the connection was given up: the command may have been done or not.
+    /// Nothing came for so long, so that the connection was given up: the command may have been done or not.
     Silent(Duration),
     /// The deadline of a stop came first: the command may have been done or not.
     Stopped,

@@ -235,11 +235,12 @@ impl Lane {
         count == 0 || !queue.asked.is_empty()
     }
 
-    /// The oldest that was sent and not answered.
-    pub(crate) fn oldest(&self) -> Option<Oldest> {
+    /// The oldest that was sent and not answered. It has until `alive_until` at least, if that is given.
+    pub(crate) fn oldest(&self, alive_until: Option<Instant>) -> Option<Oldest> {
         let queue = self.lock();
         let Request { by, patience, unblocks, .. } = queue.asked.front()?;
-        Some(Oldest { by: *by, patience: *patience, unblocks: unblocks.map(|unblocks| unblocks.at) })
+        let by = alive_until.map_or(*by, |until| until.max(*by));
+        Some(Oldest { by, patience: *patience, unblocks: unblocks.map(|unblocks| unblocks.at) })
     }
 
     /// All that were sent and not answered, when the connection is gone.

@@ -10,8 +10,9 @@ use crate::command::Command;
 pub struct Settings {
     /// How long a command waits to be sent while there is no connection: five seconds unless told otherwise.
     pub patience: Duration,
-    /// How long the server may take to answer, or to take a connection: five seconds unless told otherwise. A
-    /// connection on which an answer takes longer is given up, with all that was sent on it.
+    /// How long the server may be silent when it owes an answer, or take to take a connection: five seconds unless told
+    /// otherwise. A connection on which nothing comes for longer is given up, with all that was sent on it. A long answer
+    /// may take longer, as long as more of it comes; and so may a long command, as long as the server takes more of it.
     pub timeout: Duration,
     /// How long it waits before it tries to connect again, the first time: 50 ms unless told otherwise. Each further
     /// try waits twice as long as the one before; up to half of each wait is taken off, differently each time.
