@@ -47,6 +47,10 @@ pub(crate) struct Core {
     pub(crate) cut_off: AtomicBool,
 }
 
+/// So many connections for commands that block are kept for those that come next. A server has ten thousand for all,
+/// and a crowd may wait only once.
+const FREE_MAX: usize = 8;
+
 /// The connections of a link.
 #[derive(Default)]
 pub(crate) struct Lanes {
@@ -114,7 +118,7 @@ impl Core {
         let patience = wait.saturating_add(timeout);
         let (what, batch) = (command.name, command.batch);
         let command = Some(command);
-        Request { what, command, parts: None, batch, debt, seat, by, patience, unblocks: None }
+        Request { what, command, parts: None, batch, debt, seat, by, patience, unblocks: None, about: None }
     }
 
     fn put(&self, lane: &Lane, request: Request) {
@@ -125,8 +129,12 @@ impl Core {
 
     /// Sends `command` as the rest of what was admitted: also while the link stops. Nobody waits for its answer.
     pub(crate) fn follow(&self, command: Command, admission: Admission<LinkTimer>) {
+        self.put(&self.main, self.following(command, admission));
+    }
+
+    fn following(&self, command: Command, admission: Admission<LinkTimer>) -> Request {
         let debt = Debt { slot: None, unclaimed: None, admission };
-        self.put(&self.main, self.request(command.freeze(), debt, Duration::ZERO, None));
+        self.request(command.freeze(), debt, Duration::ZERO, None)
     }
 
     /// Nobody waits any more for the answer to a command that blocks.
@@ -147,7 +155,10 @@ impl Core {
                 self.set_free(lane);
             }
             Interrupt::Unblock { client, admission } => {
-                self.follow(Command::new("CLIENT").arg("UNBLOCK").int(client), admission);
+                let mut request =
+                    self.following(Command::new("CLIENT").arg("UNBLOCK").int(client), admission);
+                request.about = Some(lane.clone());
+                self.put(&self.main, request);
             }
         }
     }
@@ -188,9 +199,20 @@ impl Core {
 
     /// A connection has nothing to do any more.
     pub(crate) fn set_free(&self, lane: &Arc<Lane>) {
-        if lane.blocks {
-            self.lanes().free.push(lane.clone());
+        if lane.blocks && lane.rest() {
+            self.keep(lane);
         }
+    }
+
+    /// Keeps a connection for the next command that blocks, or closes it, if there are enough.
+    fn keep(&self, lane: &Arc<Lane>) {
+        let mut lanes = self.lanes();
+        if lanes.free.len() < FREE_MAX {
+            return lanes.free.push(lane.clone());
+        }
+        lanes.all.retain(|other| !Arc::ptr_eq(other, lane));
+        drop(lanes);
+        lane.order(Orders::End);
     }
 
     pub(crate) fn lanes(&self) -> MutexGuard<'_, Lanes> {
@@ -237,7 +259,15 @@ impl Core {
     fn answer(&self, request: Request, value: Value) {
         match value {
             Value::Refusal(error) => self.fail(request, Why::Server(error)),
-            value => request.free().pay(self, Ok(value), Outcome::Completed),
+            value => self.pay(request, Ok(value), Outcome::Completed),
+        }
+    }
+
+    fn pay(&self, mut request: Request, result: Result<Value, Error>, outcome: Outcome) {
+        let about = request.about.take();
+        request.free().pay(self, result, outcome);
+        if let Some(lane) = about.filter(|lane| lane.was_unblocked()) {
+            self.keep(&lane);
         }
     }
 
@@ -248,7 +278,7 @@ impl Core {
             _ => Outcome::Failed,
         };
         let error = Error::new(request.what, &self.address, why);
-        request.free().pay(self, Err(error), outcome);
+        self.pay(request, Err(error), outcome);
     }
 
     /// Nobody wanted it any more before it was sent.

@@ -40,6 +40,10 @@ struct Queue {
     trouble: Option<Arc<str>>,
     /// What the server calls the connection, if it is one that blocks.
     client: Option<u64>,
+    /// How often the server was told to unblock what is asked here, and has not said that it did.
+    told: usize,
+    /// Whether there is nothing to do here, but for that: what the server was told would meet whatever came next.
+    rests: bool,
 }
 
 /// What the driver is told. Each can only be followed by a later one.
@@ -74,6 +78,8 @@ pub(crate) struct Request {
     pub(crate) patience: Duration,
     /// There once it is to be unblocked.
     pub(crate) unblocks: Option<Unblocks>,
+    /// What it has the server unblock, if that is what it is for.
+    pub(crate) about: Option<Arc<Lane>>,
 }
 
 /// When the server is told again to unblock a command, and how long it was given before. On another connection it may
@@ -270,6 +276,21 @@ impl Lane {
         self.lock().client = Some(client);
     }
 
+    /// Nothing is to be done here any more. Gives whether another command may come here at once.
+    pub(crate) fn rest(&self) -> bool {
+        let mut queue = self.lock();
+        queue.rests = queue.told > 0;
+        !queue.rests
+    }
+
+    /// The server has unblocked what was asked here, or never will. Gives whether another command may come here from now
+    /// on.
+    pub(crate) fn was_unblocked(&self) -> bool {
+        let mut queue = self.lock();
+        queue.told -= 1;
+        queue.told == 0 && mem::take(&mut queue.rests)
+    }
+
     /// The request that is parked here, if one is, and its place among those that block.
     pub(crate) fn parked(&self) -> Option<(Arc<Slot>, Option<OwnedPermit>)> {
         let mut queue = self.lock();
@@ -320,8 +341,9 @@ impl Queue {
         request.patience = request.patience.min(timeout);
         let Some(client) = self.client else { return Interrupt::Nothing };
         request.unblocks = Some(Unblocks { at: later(now, pause), pause });
-        let forked = request.debt.admission.fork(&Origin::here());
-        forked.map_or(Interrupt::Nothing, |admission| Interrupt::Unblock { client, admission })
+        let Ok(admission) = request.debt.admission.fork(&Origin::here()) else { return Interrupt::Nothing };
+        self.told += 1;
+        Interrupt::Unblock { client, admission }
     }
 }
 

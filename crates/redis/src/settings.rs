@@ -23,7 +23,8 @@ pub struct Settings {
     /// refused.
     pub in_flight: usize,
     /// How many of them may block at the same time, each with a connection of its own: 64 unless told otherwise,
-    /// because a server has ten thousand connections for all. More are refused.
+    /// because a server has ten thousand connections for all. More are refused. Of the connections that nobody waits on
+    /// eight are kept.
     pub waits: usize,
     /// How many bytes a command may have: half a gibibyte unless told otherwise. A server takes no argument that is longer
     /// (`proto-max-bulk-len`), and closes the connection over it, with all that others have asked. Longer ones are

@@ -133,6 +133,8 @@ fn a_wait_that_is_dropped_is_unblocked_and_its_connection_used_again() {
         until_blocked(link);
         drop(wait);
         assert_eq!(rx.recv_timeout(Duration::from_secs(10)).unwrap(), Value::Nil, "long before its time");
+        // Behind what the server was told on the connection for all.
+        finish(link.ask(Command::new("PING"))).unwrap();
     }
     let clients = finish(link.ask(Command::new("CLIENT").arg("LIST"))).unwrap().bytes().unwrap();
     assert_eq!(
@@ -140,6 +142,26 @@ fn a_wait_that_is_dropped_is_unblocked_and_its_connection_used_again() {
         2,
         "one that blocks, and one that does not"
     );
+}
+
+#[test]
+fn connections_that_nobody_waits_on_any_more_are_closed_but_for_a_few() {
+    let server = Server::start();
+    let link = &site(server.address(), Settings::default()).link;
+    let wait = |list| link.wait(Command::new("BLPOP").int(list).int(20), AGES);
+    let connections = || {
+        let clients = finish(link.ask(Command::new("CLIENT").arg("LIST"))).unwrap().bytes().unwrap();
+        String::from_utf8_lossy(&clients).lines().count()
+    };
+    for _ in 0..2 {
+        let waits: Vec<_> = (0..30).map(wait).collect();
+        assert!((0..10_000).any(|_| connections() == 31));
+        for list in 0..30 {
+            finish(link.ask(Command::new("RPUSH").int(list).arg("1"))).unwrap();
+        }
+        waits.into_iter().for_each(|wait| drop(finish(wait).unwrap()));
+        assert!((0..10_000).any(|_| connections() == 9), "eight, and the one for all: {}", connections());
+    }
 }
 
 #[test]
