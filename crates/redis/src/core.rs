@@ -14,7 +14,7 @@ use std::{
 use ebbtide_lifecycle::{Admission, Gate, Intake, Outcome, OwnedPermit, Refusal, time::Clock};
 
 use crate::{
-    answer::{Answer, Debt, Slot, Unclaimed},
+    answer::{Answer, Debt, Owed, Slot, Unclaimed},
     command::{Command, Frozen},
     driver::drive,
     error::{Error, Why},
@@ -84,8 +84,8 @@ impl Core {
             Ok(admission) => admission,
             Err(why) => return refused(why),
         };
-        let slot = Arc::new(Slot::default());
-        let debt = Debt { slot: Some(slot.clone()), unclaimed, admission };
+        let slot = Arc::new(Slot::new(what));
+        let debt = Debt { owed: Owed(Some(slot.clone())), unclaimed, admission };
         let request = self.request(command, debt, wait.unwrap_or_default(), seat);
         if wait.is_none() {
             self.put(&self.main, request);
@@ -101,7 +101,7 @@ impl Core {
         self.measure(&command).map_err(refused)?;
         let admission = self.intake.admit_as(&command.origin);
         let admission = admission.map_err(|refusal| refused(Why::Refused(refusal)))?;
-        let debt = Debt { slot: None, unclaimed: None, admission };
+        let debt = Debt { owed: Owed(None), unclaimed: None, admission };
         self.put(&self.main, self.request(command, debt, Duration::ZERO, None));
         Ok(())
     }
@@ -133,7 +133,7 @@ impl Core {
     }
 
     fn following(&self, command: Command, admission: Admission<LinkTimer>) -> Request {
-        let debt = Debt { slot: None, unclaimed: None, admission };
+        let debt = Debt { owed: Owed(None), unclaimed: None, admission };
         self.request(command.freeze(), debt, Duration::ZERO, None)
     }
 

@@ -40,7 +40,8 @@ pub enum Why {
     Silent(Duration),
     /// The deadline of a stop came first: the command may have been done or not.
     Stopped,
-    /// The executor has dropped the driver of the link: the command may have been done or not.
+    /// The executor has dropped the driver of the link, or something panicked in it: the command may have been done or
+    /// not.
     Undriven,
     /// The server says what is wrong.
     Server(ServerError),

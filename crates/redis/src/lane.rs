@@ -296,14 +296,14 @@ impl Lane {
         let mut queue = self.lock();
         let Queue { asked, waiting, .. } = &mut *queue;
         let request = asked.front_mut().or(waiting.front_mut()).filter(|_| self.blocks)?;
-        let slot = request.debt.slot.clone().filter(|_| request.debt.is_parked())?;
+        let slot = request.debt.owed.0.clone().filter(|_| request.debt.is_parked())?;
         Some((slot, request.seat.take()))
     }
 
     /// What to do about a request that nobody waits for any more.
     pub(crate) fn interrupt(&self, slot: &Arc<Slot>, now: Instant, timeout: Duration) -> Interrupt {
         let is_it =
-            |request: &Request| request.debt.slot.as_ref().is_some_and(|other| Arc::ptr_eq(other, slot));
+            |request: &Request| request.debt.owed.0.as_ref().is_some_and(|other| Arc::ptr_eq(other, slot));
         let mut queue = self.lock();
         if let Some(at) = queue.waiting.iter().position(is_it) {
             return queue

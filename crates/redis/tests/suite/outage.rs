@@ -5,7 +5,7 @@ use std::{
     net::TcpListener,
     pin::Pin,
     sync::{Arc, mpsc},
-    task::{Context, Poll, Waker},
+    task::{Context, Poll, Wake, Waker},
     thread,
     time::Duration,
 };
@@ -245,4 +245,32 @@ fn one_who_panics_over_an_unclaimed_answer_takes_no_others_with_him() {
     assert_eq!(site.link.balance().to_string(), "accepted 2, completed 1, failed 1");
     drop(site);
     server.join().unwrap().unwrap();
+}
+
+/// A waker that panics.
+struct Angry;
+
+impl Wake for Angry {
+    fn wake(self: Arc<Self>) {
+        panic!("as a test wants it");
+    }
+}
+
+#[test]
+fn one_whose_waker_panics_takes_no_others_with_him() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let site = site(listener.local_addr().unwrap(), impatient(20_000));
+    let [mut angry, calm] = [0, 1].map(|_| site.link.ask(Command::new("PING")));
+    let waker = Waker::from(Arc::new(Angry));
+    assert!(Pin::new(&mut angry).poll(&mut Context::from_waker(&waker)).is_pending());
+    let mut stream = greeted(&listener);
+    stream.read_exact(&mut [0; 28]).unwrap();
+    stream.write_all(b"+PONG\r\n+PONG\r\n").unwrap();
+    for answer in [calm, angry] {
+        assert_eq!(finish(answer).unwrap(), Value::Bytes("PONG".into()));
+    }
+    let later = site.link.ask(Command::new("PING"));
+    stream.read_exact(&mut [0; 14]).unwrap();
+    stream.write_all(b"+PONG\r\n").unwrap();
+    finish(later).unwrap();
 }
