@@ -249,7 +249,13 @@ impl<'a> Talk<'a> {
         // Whatever comes after them, those that were answered get their answers.
         loop {
             match self.wire.answer() {
-                Ok(Some(value)) => self.got.push_back(value),
+                Ok(Some(value)) => {
+                    if is_replica(&value) && ended.is_none() {
+                        ended =
+                            Some(io::Error::other("the server has become a replica, and takes no writes"));
+                    }
+                    self.got.push_back(value);
+                }
                 Ok(None) => break,
                 Err(malformed) => {
                     ended = Some(malformed);
@@ -293,6 +299,11 @@ impl<'a> Talk<'a> {
             core.answer_next(request, &mut due, value);
         }
     }
+}
+
+/// A server that was the master refuses writes for as long as a connection lives. A new one may find who is.
+fn is_replica(answer: &Value) -> bool {
+    matches!(answer, Value::Refusal(error) if error.code() == "READONLY")
 }
 
 fn failure(done: Poll<io::Result<()>>) -> Option<io::Error> {

@@ -12,7 +12,7 @@ use std::{
 
 use ebbtide_lifecycle::Component;
 use ebbtide_reactor::EventLoop;
-use ebbtide_redis::{Command, Link, Settings, Unclaimed, Value, Why, testing::Server};
+use ebbtide_redis::{Command, Link, Script, Settings, Unclaimed, Value, Why, testing::Server};
 use futures_io::{AsyncRead, AsyncWrite};
 
 use crate::{finish, greeted, impatient, site, until_blocked};
@@ -273,4 +273,24 @@ fn one_whose_waker_panics_takes_no_others_with_him() {
     stream.read_exact(&mut [0; 14]).unwrap();
     stream.write_all(b"+PONG\r\n").unwrap();
     finish(later).unwrap();
+}
+
+/// Refused for as long as the connection lives: whoever is the master is found by connecting again.
+#[test]
+fn a_server_that_has_become_a_replica_is_left() {
+    let server = Server::start();
+    let link = &site(server.address(), impatient(20_000)).link;
+    let client = || finish(link.ask(Command::new("CLIENT").arg("ID"))).unwrap();
+    finish(link.ask(Command::new("REPLICAOF").arg("127.0.0.1").arg("1"))).unwrap();
+    let script = Script::new("return redis.call('SET', KEYS[1], 'v')");
+    for is_script in [false, true] {
+        let before = client();
+        let refused = if is_script {
+            finish(link.run(script.call(["k"])))
+        } else {
+            finish(link.ask(Command::new("SET").arg("k").arg("v")))
+        };
+        assert_eq!(refused.unwrap_err().server().unwrap().code(), "READONLY");
+        assert_ne!(client(), before, "it is the same connection");
+    }
 }
