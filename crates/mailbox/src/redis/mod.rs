@@ -51,6 +51,34 @@ use crate::{
 /// The server has to be Redis 6.2 or later, or one that does the same. All keys of the mailbox `orders` begin with
 /// `{orders}:`, so that a cluster keeps them together; the [`Link`] goes to the server that has them. A message
 /// survives whatever the server survives: `appendonly yes` with `appendfsync always` for those that must not be lost.
+///
+/// ```no_run
+/// use std::{net::{SocketAddr, TcpStream}, sync::Arc};
+/// use ebbtide_lifecycle::{Runnable, wait::block_on};
+/// use ebbtide_mailbox::{Mailbox, Message, RedisMailbox, worker::Worker};
+/// use ebbtide_reactor::{Async, EventLoop};
+/// use ebbtide_redis::{Link, Settings};
+///
+/// let events = EventLoop::new();
+/// events.start()?;
+/// let (spawner, server) = (events.handle(), SocketAddr::from(([127, 0, 0, 1], 6379)));
+/// let link = Link::new(
+///     "the shop's Redis",
+///     Settings::default(),
+///     events.handle(),
+///     move || Async::<TcpStream>::connect(server),
+///     move |driver| drop(spawner.spawn(driver)),
+/// );
+/// let orders = Arc::new(block_on(RedisMailbox::open(&link, "orders"))?);
+/// block_on(orders.send(Message::new("two apples")))?;
+/// let worker = Worker::builder(orders, link.timer().clone(), |job| async move {
+///     println!("{:?}, attempt {}", job.body(), job.delivery().delivery_count);
+///     Ok(None) // no reply
+/// })
+/// .build();
+/// worker.run()?; // until it is told to stop
+/// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+/// ```
 #[derive(Clone)]
 pub struct RedisMailbox {
     desk: Arc<Desk>,
