@@ -4,6 +4,7 @@
 
 mod bells;
 mod clauses;
+mod cluster;
 mod conformance;
 mod groups;
 mod idle;
@@ -15,6 +16,7 @@ mod outage;
 mod process;
 mod recovery;
 mod removal;
+mod twins;
 mod worker;
 
 use std::{
@@ -46,7 +48,10 @@ struct Site {
 
 impl Site {
     fn new() -> Self {
-        let server = Server::start();
+        Self::at(Server::start())
+    }
+
+    fn at(server: Server) -> Self {
         let (link, events) = connect(server.address());
         Self { link, server, events }
     }
