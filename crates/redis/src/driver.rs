@@ -173,8 +173,8 @@ struct Talk<'a> {
     backoff: &'a mut Backoff,
     /// Answers; of a batch that is not answered completely, those that have come.
     got: VecDeque<Value>,
-    /// A server that gives signs of life is not silent, however long an answer takes, and those before it: it has its time
-    /// from the last one on.
+    /// A server that gives signs of life is not silent, however long an answer takes, and those before it: it has its
+    /// time from the last one on.
     alive_until: Option<Instant>,
 }
 

@@ -283,8 +283,8 @@ impl Lane {
         !queue.rests
     }
 
-    /// The server has unblocked what was asked here, or never will. Gives whether another command may come here from now
-    /// on.
+    /// The server has unblocked what was asked here, or never will. Gives whether another command may come here from
+    /// now on.
     pub(crate) fn was_unblocked(&self) -> bool {
         let mut queue = self.lock();
         queue.told -= 1;

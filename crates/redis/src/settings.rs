@@ -10,9 +10,10 @@ use crate::command::Command;
 pub struct Settings {
     /// How long a command waits to be sent while there is no connection: five seconds unless told otherwise.
     pub patience: Duration,
-    /// How long the server may be silent when it owes an answer, or take to take a connection: five seconds unless told
-    /// otherwise. A connection on which nothing comes for longer is given up, with all that was sent on it. A long answer
-    /// may take longer, as long as more of it comes; and so may a long command, as long as the server takes more of it.
+    /// How long the server may be silent when it owes an answer, or take to take a connection: five seconds unless
+    /// told otherwise. A connection on which nothing comes for longer is given up, with all that was sent on it. A
+    /// long answer may take longer, while more of it comes; and so may a long command, while the server takes more of
+    /// it.
     pub timeout: Duration,
     /// How long it waits before it tries to connect again, the first time: 50 ms unless told otherwise. Each further
     /// try waits twice as long as the one before; up to half of each wait is taken off, differently each time.
@@ -26,9 +27,9 @@ pub struct Settings {
     /// because a server has ten thousand connections for all. More are refused. Of the connections that nobody waits on
     /// eight are kept.
     pub waits: usize,
-    /// How many bytes a command may have: half a gibibyte unless told otherwise. A server takes no argument that is longer
-    /// (`proto-max-bulk-len`), and closes the connection over it, with all that others have asked. Longer ones are
-    /// refused.
+    /// How many bytes a command may have: half a gibibyte unless told otherwise. A server takes no argument that is
+    /// longer (`proto-max-bulk-len`), and closes the connection over it, with all that others have asked. Longer ones
+    /// are refused.
     pub command_max: usize,
     /// What every connection begins with: `AUTH`, `SELECT`, `CLIENT SETNAME`. If the server refuses one, there is no
     /// connection.

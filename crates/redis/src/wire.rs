@@ -42,8 +42,9 @@ impl Wire {
         Self { stream, out, unflushed: false, is_full: false, sign: false, input, chunk }
     }
 
-    /// Whether the other end has given a sign of life since this was last asked: it has said something, or has made room
-    /// where there was none. What is merely written says nothing: there is room for much on the way to one that hangs.
+    /// Whether the other end has given a sign of life since this was last asked: it has said something, or has made
+    /// room where there was none. What is merely written says nothing: there is room for much on the way to one that
+    /// hangs.
     pub(crate) fn take_sign(&mut self) -> bool {
         mem::take(&mut self.sign)
     }

@@ -1,8 +1,8 @@
 //! Mailboxes on a Redis server, shared by all who know their name.
 //!
 //! Every act is one script, so one command and one step: nothing is seen half done. Times are the server's, and no
-//! process has to run in order that messages come back: whoever receives moves those whose time has come, behind what was
-//! sent meanwhile.
+//! process has to run in order that messages come back: whoever receives moves those whose time has come, behind
+//! what was sent meanwhile.
 
 mod bell;
 mod keys;

@@ -186,7 +186,8 @@ async fn bury(dead_letters: &dyn Mailbox, letter: &DeadLetter) -> Result<(), Sen
     dead_letters.send(Message::new(fits)).await.map(drop)
 }
 
-/// Whoever asked gets an answer also if that is too large: rather a part of a reason, or why there is none, than nothing.
+/// Whoever asked gets an answer also if that is too large: rather a part of a reason, or why there is none, than
+/// nothing.
 async fn answer<T>(shared: &Shared<T>, delivery: &Delivery, reply: impl FnOnce() -> Reply) {
     let Some(address) = delivery.reply_to.clone() else { return };
     let (id, reply) = (delivery.id(), reply());
