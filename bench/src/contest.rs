@@ -91,10 +91,12 @@ fn run_rounds<'a>(
     let warm_up = WARM_UP.min(count / 5);
     let mut rounds = vec![Vec::with_capacity(count); contestants.len()];
     for round in 0..warm_up + count {
-        for (contestant, rounds) in contestants.iter_mut().zip(&mut rounds) {
-            let value = (contestant.run)(operations);
+        // Each comes first, and after each other, as often as the others do.
+        for turn in 0..contestants.len() {
+            let nth = (round + turn) % contestants.len();
+            let value = (contestants[nth].run)(operations);
             if round >= warm_up {
-                rounds.push(value);
+                rounds[nth].push(value);
             }
         }
     }

@@ -127,9 +127,14 @@ fn one_at_a_time(p50: &'static str, p99: &'static str) -> [Table; 2] {
         Box::new(|| async_io::block_on(round(|n| blocking::unblock(move || job(n))))),
     ];
     let (mut medians, mut tails): ([Vec<f64>; 5], [Vec<f64>; 5]) = Default::default();
-    for _ in 0..LATENCY_ROUNDS {
-        for (nth, run) in runs.iter_mut().enumerate() {
-            let samples = run();
+    // The first round is not counted: threads are started, and caches filled.
+    for round in 0..=LATENCY_ROUNDS {
+        for turn in 0..runs.len() {
+            let nth = (round + turn) % runs.len();
+            let samples = runs[nth]();
+            if round == 0 {
+                continue;
+            }
             medians[nth].push(samples[LATENCY_JOBS / 2].as_nanos() as f64 / 1e3);
             tails[nth].push(samples[LATENCY_JOBS * 99 / 100].as_nanos() as f64 / 1e3);
         }

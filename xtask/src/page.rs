@@ -1,8 +1,9 @@
-//! `cargo xtask page`: the page of a run, looked at in a browser.
+//! `cargo xtask page`: pages of runs, looked at in a browser: that of an example in which much goes wrong, and that of
+//! `ebbtide run --report`.
 //!
-//! It is opened in light and in dark, and its screenshots are left in `target/page`. What can be checked without eyes
-//! is: that its script has run to its end, that the nodes are there, that the table sorts, and that the colours follow
-//! the reader's.
+//! They are opened in light and in dark, and on windows of several widths, and their screenshots are left in
+//! `target/page`. What can be checked without eyes is: that their script has run to its end, that the nodes are there,
+//! that the table sorts, and that the colours follow the reader's.
 
 use std::{
     fs,
@@ -22,9 +23,14 @@ const BROWSER: Tool = Tool {
     otherwise: "`dnf install chromium`, or `brew install --cask chromium`",
 };
 
-/// Names that the page of the example shows.
+/// Names that the page of the example shows, and that of the program.
 const NODES: &[&str] =
     &["viewer", "recommendation", "trends_of_the_region_and_season", "ads", "score_follow", "take"];
+const NODES_OF_PLAN: &[&str] =
+    &["viewer", "follow", "recommended_media", "candidates", "ranked", "fresh", "sorted", "top"];
+
+/// A screen as most have it, a wide one, and one in the hand.
+const WIDTHS: [u32; 3] = [1280, 1920, 500];
 
 /// What a reader may prefer: the name, the browser's number for it, and the ground of the page.
 const SCHEMES: [(&str, u8, &str); 2] = [("light", 1, "rgb(255, 255, 255)"), ("dark", 0, "rgb(14, 21, 27)")];
@@ -40,24 +46,44 @@ pub(crate) fn run() -> Result<(), String> {
     let page = folder.join("feed.html");
     let example = "run --quiet --package ebbtide-dag --features page --example page --";
     shell(cargo(example).arg(&page))?;
-    let read_page = folder.join("read.html");
-    write(&read_page, &read(&page)?.replace("</body>", &format!("{READER}</body>")))?;
-    for (scheme, number, ground) in SCHEMES {
-        let open = |act: &str, page: &Path| open(browser, &folder, number, act, page);
-        let picture = folder.join(format!("{scheme}.png"));
-        open(&format!("--screenshot={}", picture.display()), &page)?;
-        let dom = open("--dump-dom", &read_page)?;
-        check(&dom, ground).map_err(|what| format!("{}, in {scheme}: {what}", page.display()))?;
-        println!("{}", picture.display());
-    }
+    look_at(browser, &folder, &page, NODES)?;
+    let of_plan = folder.join("run.html");
+    let program = "run --quiet --package ebbtide-cli -- run plans/feed.json --report";
+    shell(cargo(program).arg(&of_plan))?;
+    look_at(browser, &folder, &of_plan, NODES_OF_PLAN)?;
     let plan = folder.join("plan.png");
-    open(browser, &folder, 1, &format!("--screenshot={}", plan.display()), &folder.join("feed.svg"))?;
+    let act = format!("--screenshot={}", plan.display());
+    open(browser, &folder, (1, WIDTHS[0]), &act, &folder.join("feed.svg"))?;
     println!("{}", plan.display());
     Ok(())
 }
 
-/// Opens a page in a browser without a window. Gives what it prints.
-fn open(browser: &str, folder: &Path, scheme: u8, act: &str, page: &Path) -> Result<String, String> {
+/// Opens a page in each scheme and width, leaves the pictures beside it, and checks what is there.
+fn look_at(browser: &str, folder: &Path, page: &Path, nodes: &[&str]) -> Result<(), String> {
+    let name = page.file_stem().unwrap_or_default().display();
+    let read_page = folder.join(format!("{name}-read.html"));
+    write(&read_page, &read(page)?.replace("</body>", &format!("{READER}</body>")))?;
+    for (scheme, number, ground) in SCHEMES {
+        for width in WIDTHS {
+            let picture = folder.join(format!("{name}-{scheme}-{width}.png"));
+            let act = format!("--screenshot={}", picture.display());
+            open(browser, folder, (number, width), &act, page)?;
+            println!("{}", picture.display());
+        }
+        let dom = open(browser, folder, (number, WIDTHS[0]), "--dump-dom", &read_page)?;
+        check(&dom, ground, nodes).map_err(|what| format!("{}, in {scheme}: {what}", page.display()))?;
+    }
+    Ok(())
+}
+
+/// Opens a page in a browser without a window, in a scheme and a width. Gives what it prints.
+fn open(
+    browser: &str,
+    folder: &Path,
+    (scheme, width): (u8, u32),
+    act: &str,
+    page: &Path,
+) -> Result<String, String> {
     let profile: PathBuf = folder.join("profile");
     let mut command = Command::new(browser);
     // The page is our own, and a sandbox cannot be had in most containers. The budget lets it paint to the end.
@@ -68,7 +94,7 @@ fn open(browser: &str, folder: &Path, scheme: u8, act: &str, page: &Path) -> Res
         "--disable-dev-shm-usage",
         "--hide-scrollbars",
     ]);
-    command.args(["--window-size=1280,1900", "--virtual-time-budget=3000"]);
+    command.arg(format!("--window-size={width},1900")).arg("--virtual-time-budget=3000");
     command.arg(format!("--blink-settings=preferredColorScheme={scheme}"));
     command.arg(format!("--user-data-dir={}", profile.display())).arg(act);
     command.arg(format!("file://{}", page.display()));
@@ -81,7 +107,7 @@ fn open(browser: &str, folder: &Path, scheme: u8, act: &str, page: &Path) -> Res
 }
 
 /// Whether the page, as the browser has it after the reader was there, is right.
-fn check(dom: &str, ground: &str) -> Result<(), String> {
+fn check(dom: &str, ground: &str, nodes: &[&str]) -> Result<(), String> {
     let html =
         dom.split_once("<html").and_then(|(_, rest)| rest.split_once('>')).map_or("", |(html, _)| html);
     if let Some((_, error)) = html.split_once("data-error=") {
@@ -93,7 +119,7 @@ fn check(dom: &str, ground: &str) -> Result<(), String> {
     if !html.contains(&format!("data-ground=\"{ground}\"")) {
         return Err(format!("its ground is not {ground}: {html}"));
     }
-    if let Some(missing) = NODES.iter().find(|name| !dom.contains(&format!("<code>{name}</code>"))) {
+    if let Some(missing) = nodes.iter().find(|name| !dom.contains(&format!("<code>{name}</code>"))) {
         return Err(format!("there is no node {missing}"));
     }
     if !dom.contains("aria-sort=\"ascending\"") {
@@ -129,13 +155,15 @@ mod tests {
     #[test]
     fn a_page_that_is_right_passes_and_others_do_not() {
         let html = "data-ready=\"yes\" data-ground=\"white\"";
-        assert_eq!(check(&dom(html, [-1, 10]), "white"), Ok(()));
-        assert!(check(&dom(html, [10, 9]), "white").unwrap_err().contains("not sorted"));
-        assert!(check(&dom(html, [9, 10]), "black").unwrap_err().contains("ground"));
-        assert!(check(&dom("data-ground=\"white\"", [9, 10]), "white").unwrap_err().contains("to its end"));
+        assert_eq!(check(&dom(html, [-1, 10]), "white", NODES), Ok(()));
+        assert!(check(&dom(html, [10, 9]), "white", NODES).unwrap_err().contains("not sorted"));
+        assert!(check(&dom(html, [9, 10]), "black", NODES).unwrap_err().contains("ground"));
+        assert!(
+            check(&dom("data-ground=\"white\"", [9, 10]), "white", NODES).unwrap_err().contains("to its end")
+        );
         let failed = format!("{html} data-error=\"oops\"");
-        assert!(check(&dom(&failed, [9, 10]), "white").unwrap_err().contains("oops"));
+        assert!(check(&dom(&failed, [9, 10]), "white", NODES).unwrap_err().contains("oops"));
         let nameless = dom(html, [9, 10]).replace("ads", "");
-        assert!(check(&nameless, "white").unwrap_err().contains("no node ads"));
+        assert!(check(&nameless, "white", NODES).unwrap_err().contains("no node ads"));
     }
 }

@@ -4,7 +4,11 @@ use std::{future::Future, pin::Pin, sync::Arc, time::Duration};
 
 use ebbtide_rank::{Endpoint, Endpoints, Expr, Fields, Kind, Order, Pred, Request, Rows, Vars};
 use futures_util::{StreamExt, future::join, stream::FuturesUnordered};
-use tokio::{runtime::Runtime, task::spawn_blocking, time::timeout};
+use tokio::{
+    runtime::Runtime,
+    task::{spawn_blocking, yield_now},
+    time::timeout,
+};
 
 use super::crowd::{Contender, Crowd};
 
@@ -231,7 +235,9 @@ impl<P: Program> Contender for ByHand<P> {
             let asker = |_| {
                 let program = self.program.clone();
                 tokio::spawn(
-                    crowd.clone().ask(move |request, buffer| answer(program.clone(), request, buffer)),
+                    crowd
+                        .clone()
+                        .ask(move |request, buffer| answer(program.clone(), request, buffer), yield_now),
                 )
             };
             let askers: Vec<_> = (0..concurrency).map(asker).collect();

@@ -5,7 +5,7 @@ use std::{
         Arc, Mutex,
         atomic::{AtomicUsize, Ordering},
     },
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use ebbtide_lifecycle::time::{Clock, SystemClock};
@@ -20,32 +20,47 @@ const USERS: i64 = 200;
 pub(super) struct Crowd {
     requests: Vec<Arc<Request>>,
     left: AtomicUsize,
+    /// When the round began.
+    begun: Mutex<Instant>,
     waits: Mutex<Vec<Duration>>,
 }
 
 impl Crowd {
     pub(super) fn new() -> Arc<Self> {
         let requests = (1..=USERS).map(|user| Request::new(user).into()).collect();
-        Arc::new(Self { requests, left: AtomicUsize::new(0), waits: Mutex::default() })
+        let begun = SystemClock.now().into();
+        Arc::new(Self { requests, left: AtomicUsize::new(0), begun, waits: Mutex::default() })
     }
 
     /// Begins a round of so many requests.
     pub(super) fn begin(&self, requests: usize) {
+        *self.begun.lock().expect("nobody panics") = SystemClock.now();
         self.left.store(requests, Ordering::Relaxed);
     }
 
     /// One of those who ask: as long as there are requests, one after the other. `answer` writes behind what is in the
-    /// buffer, and gives it back.
-    pub(super) async fn ask(self: Arc<Self>, answer: impl AsyncFn(Arc<Request>, Vec<u8>) -> Vec<u8>) {
+    /// buffer, and gives it back; `turn` lets the others of the executor come to theirs.
+    ///
+    /// A request is due when the one before has its answer, and the first when the round begins. How long it waits
+    /// counts from then on: whoever answers all of one before he turns to the next makes the others wait, and that is
+    /// to be seen.
+    pub(super) async fn ask(
+        self: Arc<Self>,
+        answer: impl AsyncFn(Arc<Request>, Vec<u8>) -> Vec<u8>,
+        turn: impl AsyncFn(),
+    ) {
         let (mut buffer, mut waits) = (Vec::new(), Vec::new());
+        let mut due = *self.begun.lock().expect("nobody panics");
         while let Ok(left) =
             self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1))
         {
-            let begin = SystemClock.now();
             buffer.clear();
             buffer = answer(self.requests[left % self.requests.len()].clone(), buffer).await;
-            waits.push(SystemClock.now() - begin);
             assert!(buffer.len() > ANSWER_MIN, "an answer has candidates");
+            let end = SystemClock.now();
+            waits.push(end - due);
+            due = end;
+            turn().await;
         }
         self.waits.lock().expect("nobody panics").append(&mut waits);
     }
@@ -139,13 +154,13 @@ pub(super) fn against<const N: usize>(
     names: [&'static str; N],
     peers: [&Vec<f64>; N],
     ours: &[f64],
-    target: f64,
+    target: Option<f64>,
 ) -> Table {
     let mut rows: Vec<_> = names.into_iter().zip(peers).collect();
     rows.sort_by(|(_, a), (_, b)| median(a).total_cmp(&median(b)));
     let mut rows = rows.into_iter();
     let (best, rounds) = rows.next().expect("there is a peer");
-    let table = Table::peer(title, unit, best, rounds.clone()).row("ebbtide", ours.to_vec(), Some(target));
+    let table = Table::peer(title, unit, best, rounds.clone()).row("ebbtide", ours.to_vec(), target);
     rows.fold(table, |table, (name, rounds)| table.row(name, rounds.clone(), None))
 }
 

@@ -9,7 +9,7 @@ use std::{
 use ebbtide_dag::{Env, Handle};
 use ebbtide_offload::Pool;
 use ebbtide_rank::{Endpoint, Endpoints, Request, Rows, demo, registry};
-use ebbtide_reactor::{Async, EventLoop, Runtime};
+use ebbtide_reactor::{Async, EventLoop, Runtime, yield_now};
 use ebbtide_redis::{Link, Settings};
 
 use super::crowd::{Contender, Crowd};
@@ -88,8 +88,9 @@ impl Contender for Ours {
         let deadline = self.deadline;
         let asker = |(events, engine): &(Loop, Engine)| {
             let engine = engine.clone();
-            let asking =
-                crowd.clone().ask(move |request, buffer| answer(engine.clone(), deadline, request, buffer));
+            let asking = crowd
+                .clone()
+                .ask(move |request, buffer| answer(engine.clone(), deadline, request, buffer), yield_now);
             events.spawn(asking).expect("runs")
         };
         let askers: Vec<_> = self.engines.iter().cycle().take(concurrency).map(asker).collect();

@@ -34,8 +34,8 @@ pub(super) fn run() -> Vec<Table> {
         let source = runtime.block_on(Multiplexed::connect(server.address()));
         let mut by_hand = ByHand::new(runtime, Inline(Feed::new(source)));
         let shown = play(terms, &mut [&mut by_hand, &mut ours]);
-        tables.push(against(title, "ns", [PEER], [&shown.times[0]], &shown.times[1], 0.77));
-        tables.push(against(p99, "µs", [PEER], [&shown.p99[0]], &shown.p99[1], 1.0));
+        tables.push(against(title, "ns", [PEER], [&shown.times[0]], &shown.times[1], Some(0.77)));
+        tables.push(against(p99, "µs", [PEER], [&shown.p99[0]], &shown.p99[1], Some(1.0)));
     }
     tables
 }

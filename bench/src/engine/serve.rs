@@ -54,7 +54,8 @@ pub(super) fn run() -> Vec<Table> {
     let peer = Contestant::value("bare hyper on tokio current_thread", || round(&bare));
     let others = [
         Contestant::value("ebbtide serve", || round(&ours)).target(TARGET),
-        Contestant::value("ebbtide serve, on one loop", || round(&on_one)),
+        // As the peer is.
+        Contestant::value("ebbtide serve, on one loop", || round(&on_one)).target(TARGET),
     ];
     vec![measure("HTTP, 32 connections, the plan hello, a request", "ns", ROUNDS, peer, others)]
 }

@@ -1,6 +1,12 @@
 //! What can be said on the command line.
 
-use std::{ffi::OsString, net::SocketAddr, path::PathBuf, time::Duration};
+use std::{
+    ffi::OsString,
+    io,
+    net::{SocketAddr, ToSocketAddrs},
+    path::PathBuf,
+    time::Duration,
+};
 
 use clap::{Args, Parser, Subcommand, ValueEnum, builder::NonEmptyStringValueParser};
 use clap_complete::Shell;
@@ -162,7 +168,7 @@ pub(crate) enum PolicyArg {
 }
 
 /// What plans read from.
-#[derive(Clone, Debug, Default, Args)]
+#[derive(Clone, Debug, Args)]
 pub(crate) struct Sources {
     /// Read from this JSON file instead of the embedded data
     #[arg(long, value_name = "FILE", conflicts_with_all = ["redis", "endpoints"])]
@@ -170,6 +176,10 @@ pub(crate) struct Sources {
     /// Read from this Redis server
     #[arg(long, value_name = "URL", conflicts_with = "endpoints")]
     pub(crate) redis: Option<String>,
+    /// How long that server may take to be connected to, and to answer
+    #[arg(long, value_name = "MS", value_parser = millis, allow_negative_numbers = true, requires = "redis")]
+    #[arg(default_value = "1000")]
+    pub(crate) redis_timeout_ms: Duration,
     /// A file that says what each endpoint is
     #[arg(long, value_name = "FILE")]
     pub(crate) endpoints: Option<PathBuf>,
@@ -179,6 +189,10 @@ pub(crate) struct Sources {
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  ebbtide check plans/*.json                           every mistake, with code, place and suggestion
+  ebbtide check feed --json                            a line for each plan, for machines")]
 pub(crate) struct Check {
     /// Files, or names of plans
     #[arg(required = true)]
@@ -212,6 +226,10 @@ pub(crate) enum Form {
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  ebbtide ops
+  ebbtide ops filter                                   one op, with its parameters")]
 pub(crate) struct Ops {
     /// Only this one
     pub(crate) name: Option<String>,
@@ -221,6 +239,10 @@ pub(crate) struct Ops {
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  ebbtide plans
+  ebbtide plans --plans elsewhere --json")]
 pub(crate) struct Plans {
     /// Print JSON
     #[arg(long)]
@@ -228,6 +250,14 @@ pub(crate) struct Plans {
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = "\
+How long a request takes counts from the answer to the one before: with many at a time, the wait for the others is
+a part of it.
+
+Examples:
+  ebbtide bench feed --requests 100000 --concurrency 100
+  ebbtide bench feed --redis redis://127.0.0.1:6379 --load-demo-data --deadline-ms 50
+  ebbtide bench feed --loops 1 --json")]
 pub(crate) struct Bench {
     /// A file, or the name of a plan
     pub(crate) plan: OsString,
@@ -266,11 +296,11 @@ pub(crate) struct Serve {
     /// Files, or names of plans
     #[arg(required = true)]
     pub(crate) plans: Vec<OsString>,
-    /// Where to listen; port 0 is any that is free
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8080")]
+    /// Where to listen: `127.0.0.1:8080`, `[::1]:8080`, `localhost:8080`; port 0 is any that is free
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8080", value_parser = address)]
     pub(crate) listen: SocketAddr,
     /// Answer for its health here, too, from a thread of its own
-    #[arg(long, value_name = "ADDRESS")]
+    #[arg(long, value_name = "ADDRESS", value_parser = address)]
     pub(crate) health: Option<SocketAddr>,
     /// How many loops answer requests; by default one for each CPU
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
@@ -299,7 +329,7 @@ pub(crate) struct Serve {
 /// How to stop.
 #[derive(Clone, Copy, Debug, Args)]
 pub(crate) struct Drain {
-    /// How long a stop may take, 1 to 300; by default 30, or what `EBBTIDE_DRAIN_TIMEOUT_SECONDS` says
+    /// How long a stop may take, 1 to 300; by default 30, or what `DRAIN_TIMEOUT_SECONDS` says
     #[arg(long, value_name = "S", allow_negative_numbers = true)]
     pub(crate) drain_timeout_seconds: Option<f64>,
     /// How long to go on serving after readiness went off
@@ -370,6 +400,11 @@ pub(crate) struct Send {
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  source <(ebbtide completions bash)
+  ebbtide completions zsh > ~/.zfunc/_ebbtide
+  ebbtide completions fish > ~/.config/fish/completions/ebbtide.fish")]
 pub(crate) struct Completions {
     /// Which shell
     pub(crate) shell: Shell,
@@ -379,6 +414,20 @@ fn millis(text: &str) -> Result<Duration, String> {
     let millis: f64 = text.parse().map_err(|_| "expected a number of milliseconds".to_owned())?;
     Duration::try_from_secs_f64(millis / 1e3)
         .map_err(|_| "expected milliseconds of 0 or more, and not without end".to_owned())
+}
+
+/// An address, or a name that stands for one, and a port.
+fn address(text: &str) -> Result<SocketAddr, String> {
+    let expected = || "expected a host and a port, as in 127.0.0.1:8080 or localhost:8080".to_owned();
+    let Some((host, _)) = text.rsplit_once(':').filter(|(host, _)| !host.is_empty()) else {
+        return Err(expected());
+    };
+    let mut addresses = text.to_socket_addrs().map_err(|error| match error.kind() {
+        // What is not even asked for.
+        io::ErrorKind::InvalidInput => expected(),
+        _ => format!("there is no host {host}: {error}"),
+    })?;
+    addresses.next().ok_or_else(|| format!("the host {host} has no address"))
 }
 
 fn key_value(text: &str) -> Result<(String, String), String> {
@@ -393,6 +442,20 @@ mod tests {
     use clap::CommandFactory;
 
     use super::*;
+
+    #[test]
+    fn an_address_is_a_host_and_a_port() {
+        assert_eq!(address("127.0.0.1:0"), Ok(([127, 0, 0, 1], 0).into()));
+        assert!(address("localhost:8080").is_ok_and(|address| address.port() == 8080));
+        assert!(address("[::1]:8080").is_ok_and(|address| address.is_ipv6()));
+        for wrong in ["8080", ":8080", "localhost", "localhost:http", "127.0.0.1:99999"] {
+            let error = address(wrong).unwrap_err();
+            assert_eq!(
+                error, "expected a host and a port, as in 127.0.0.1:8080 or localhost:8080",
+                "{wrong}"
+            );
+        }
+    }
 
     #[test]
     fn the_arguments_do_not_contradict_each_other() {

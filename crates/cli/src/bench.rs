@@ -7,10 +7,10 @@ use std::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicU64, Ordering},
     },
-    time::Duration,
+    time::{Duration, Instant},
 };
 
-use ebbtide::{App, dag::RunError, lifecycle::Token, reactor::Handle, sleep, spawn};
+use ebbtide::{App, dag::RunError, lifecycle::Token, reactor::Handle, sleep, spawn, yield_now};
 use ebbtide_rank::{Endpoints, Request};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
@@ -60,7 +60,7 @@ pub(crate) fn bench(args: args::Bench, library: Library, terminal: Terminal) -> 
         let endpoints = sources::endpoints(&args.sources, &app).await?;
         let registry = ebbtide_rank::registry(app.handle().clone(), &endpoints);
         let plan = registry::read(&registry, &library, &args.plan)?;
-        let request = Arc::new(request::request(&args.request, &plan)?);
+        let request = Arc::new(request::request(&app, &args.request, &plan).await?);
         let engine = Engine::bind(&app, plan, &endpoints, &args.terms)?;
         let desks = desks(&app, engine, &endpoints, &args)?;
         Ok(measure(&app, &desks, &request, &args).await)
@@ -109,7 +109,7 @@ async fn measure(app: &App, desks: &[Desk], request: &Arc<Request>, args: &args:
     let late_before = late();
     let begin = app.handle().now();
     let asker = |desk: &Desk| {
-        let asking = ask(desk, left.clone(), request.clone(), app.token());
+        let asking = ask(desk, left.clone(), request.clone(), app.token(), begin);
         desk.events.spawn(asking).ok()
     };
     let askers: Vec<_> = desks.iter().cycle().take(args.concurrency as usize).filter_map(asker).collect();
@@ -141,38 +141,46 @@ async fn measure(app: &App, desks: &[Desk], request: &Arc<Request>, args: &args:
     }
 }
 
-/// One of those who ask: as long as requests are left, one after the other.
+/// One of those who ask: as long as requests are left, one after the other. Each is due as soon as the one before has
+/// its answer, the first one at `due`, and has waited since then: the others, whose turn it is meanwhile, are a part
+/// of that.
 fn ask(
     desk: &Desk,
     left: Arc<AtomicU64>,
     request: Arc<Request>,
     token: Token,
+    mut due: Instant,
 ) -> impl Future<Output = ()> + Send + use<> {
     let (engine, clock, tally) = (desk.engine.clone(), desk.events.clone(), desk.tally.clone());
     async move {
         let mut answer = Vec::new();
         while !token.is_triggered() && takes_one(&left) {
-            let begin = clock.now();
             let result = engine.run(request.clone()).cancelled_by(&token).await;
-            // Those who ask on one loop are never in here at the same time.
-            let mut tally = lock(&tally);
-            match result {
-                Ok(outputs) => {
-                    answer.clear();
-                    engine.write(&request, &outputs, None, &mut answer);
-                    tally.ok += 1;
+            let end = clock.now();
+            {
+                // Those who ask on one loop are never in here at the same time.
+                let mut tally = lock(&tally);
+                match result {
+                    Ok(outputs) => {
+                        answer.clear();
+                        engine.write(&request, &outputs, None, &mut answer);
+                        tally.ok += 1;
+                    }
+                    Err(RunError::Deadline { .. } | RunError::TimedOut { .. } | RunError::Expired) => {
+                        tally.timed_out += 1;
+                    }
+                    // What was cut off by a stop says nothing of the plan.
+                    Err(RunError::Cancelled { .. }) => return,
+                    Err(error) => {
+                        tally.failed += 1;
+                        tally.error.get_or_insert_with(|| error.to_string());
+                    }
                 }
-                Err(RunError::Deadline { .. } | RunError::TimedOut { .. } | RunError::Expired) => {
-                    tally.timed_out += 1;
-                }
-                // What was cut off by a stop says nothing of the plan.
-                Err(RunError::Cancelled { .. }) => return,
-                Err(error) => {
-                    tally.failed += 1;
-                    tally.error.get_or_insert_with(|| error.to_string());
-                }
+                tally.lengths.record(end - due);
             }
-            tally.lengths.record(clock.now() - begin);
+            due = end;
+            // A plan that has nothing to wait for would leave the loop to nobody else.
+            yield_now().await;
         }
     }
 }
@@ -192,9 +200,14 @@ async fn draw(requests: u64, left: Arc<AtomicU64>) {
     if let Ok(style) = style {
         bar.set_style(style);
     }
-    while left.load(Ordering::Relaxed) > 0 && !bar.is_hidden() {
-        bar.set_position(requests - left.load(Ordering::Relaxed));
+    while !bar.is_hidden() {
+        // First: of what has only begun there is no rate.
         sleep(DRAWN_EVERY).await;
+        let left = left.load(Ordering::Relaxed);
+        if left == 0 {
+            break;
+        }
+        bar.set_position(requests - left);
     }
     bar.finish_and_clear();
 }

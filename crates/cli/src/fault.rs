@@ -80,13 +80,9 @@ impl Fault {
         Self::new(code::IO, format!("cannot write {}: {error}", path.display()))
     }
 
-    /// Standard output that cannot be written. A pipe that nobody reads any more is the reader's choice: nothing is
-    /// said then, and the code is that of success.
+    /// Standard output that cannot be written.
     pub(crate) fn stdout(error: &io::Error) -> Self {
-        match error.kind() {
-            io::ErrorKind::BrokenPipe => Self::new(0, ""),
-            _ => Self::new(code::IO, format!("cannot write to standard output: {error}")),
-        }
+        Self::new(code::IO, format!("cannot write to standard output: {error}"))
     }
 
     pub(crate) fn exit_code(&self) -> ExitCode {

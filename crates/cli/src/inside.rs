@@ -1,6 +1,7 @@
 //! A command that runs as an app: on a loop, with a pool, and with a coordinator that stops it in order.
 
 use std::{
+    fs,
     future::Future,
     io::{self, Write},
     sync::{Arc, Mutex, PoisonError},
@@ -11,7 +12,7 @@ use ebbtide::{
     App, Exit,
     app::{Builder, StartError},
     lifecycle::Reason,
-    shutdown::{self, Event, Verdict},
+    shutdown::{self, Event, Signals, Verdict},
 };
 
 use crate::{
@@ -31,7 +32,7 @@ pub(crate) fn builder(terms: &args::Terms) -> Builder {
 /// The same, for a command that runs until it is told to stop: says on standard error why it stops, what it waits for,
 /// and what a person should look at. The report is said at the end, if it is not clean.
 pub(crate) fn lasting(terms: &args::Terms) -> Builder {
-    builder(terms).observer(|event| {
+    builder(terms).signals(signals()).observer(|event| {
         let is_told = match event {
             Event::Stopped(_) => false,
             // Only the end of `main` asks for a stop. Why that has come, the command itself says.
@@ -44,6 +45,24 @@ pub(crate) fn lasting(terms: &args::Terms) -> Builder {
             let _ = writeln!(io::stderr(), "{event}");
         }
     })
+}
+
+/// What stops it: also the end of the terminal that it was started from, unless it was started to outlive that.
+fn signals() -> Signals {
+    // The numbers that POSIX fixes for all systems.
+    const HUP: i32 = 1;
+    const INT: i32 = 2;
+    const TERM: i32 = 15;
+    Signals::of([TERM, INT].into_iter().chain((!ignores(HUP)).then_some(HUP)))
+}
+
+/// Whether the process was started with this signal ignored, as by `nohup`. Where the system does not tell, it may
+/// have been.
+fn ignores(signal: i32) -> bool {
+    let told = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = told.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    mask.is_none_or(|mask| mask >> (signal - 1) & 1 == 1)
 }
 
 /// How long a command that has its result waits for what is late.
@@ -83,6 +102,12 @@ where
         (Some(Ok(value)), exit) if [0, Verdict::Abandoned.exit_code()].contains(&exit.code()) => Ok(value),
         (_, exit) => Err(unclean(&exit)),
     }
+}
+
+/// A command that was told to stop before it had begun with what it is for.
+pub(crate) fn stopped(app: &App) -> Fault {
+    let reason = app.token().reason().map_or_else(String::new, |reason| format!(": {reason}"));
+    Fault::new(code::FAILED, format!("told to stop before it had begun{reason}"))
 }
 
 /// An app that has not stopped as it should, or was not started.

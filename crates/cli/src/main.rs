@@ -24,6 +24,7 @@ mod request;
 mod run;
 mod serve;
 mod sources;
+mod stdin;
 mod terminal;
 mod worker;
 
@@ -32,16 +33,26 @@ use std::process::ExitCode;
 use clap::{CommandFactory, Parser};
 
 use crate::{
-    args::{Cli, Command},
+    args::{Cli, Command, When},
     fault::Fault,
     library::Library,
     terminal::Terminal,
 };
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
-    let terminal = Terminal::new(cli.color);
-    match run(cli, terminal) {
+    let (terminal, ended) = match Cli::try_parse() {
+        Ok(cli) => {
+            let terminal = Terminal::new(cli.color);
+            (terminal, run(cli, terminal))
+        }
+        // Not by clap, which takes no notice of what cannot be written.
+        Err(help) if !help.use_stderr() => {
+            let terminal = Terminal::new(When::Auto);
+            (terminal, terminal.help(&help))
+        }
+        Err(error) => error.exit(),
+    };
+    match ended {
         Ok(()) => ExitCode::SUCCESS,
         Err(fault) => {
             terminal.complain(&fault);
@@ -60,7 +71,6 @@ fn run(cli: Cli, terminal: Terminal) -> Result<(), Fault> {
         Command::Plans(args) => plans::plans(&args, &library, terminal),
         Command::Bench(args) => bench::bench(args, library, terminal),
         Command::Serve(args) => serve::serve(args, library, terminal),
-
         Command::Worker(args) => worker::worker(args, library, terminal),
         Command::Send(args) => worker::send(args, terminal),
         Command::Completions(args) => {

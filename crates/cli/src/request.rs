@@ -2,34 +2,40 @@
 
 use std::io::{self, IsTerminal, Read};
 
+use ebbtide::App;
 use ebbtide_rank::Request;
 
 use crate::{
     args,
     fault::{Fault, code},
+    inside,
     library::read_text,
     registry::Plan,
+    stdin::{Pieces, Tray},
 };
 
 /// How large a request may be.
 pub(crate) const REQUEST_BYTES_MAX: u64 = 1 << 20;
 
 /// The request that was asked for. With a terminal at standard input, or nothing in it, the plan's sample.
-pub(crate) fn request(args: &args::RequestArgs, plan: &Plan) -> Result<Request, Fault> {
+pub(crate) async fn request(app: &App, args: &args::RequestArgs, plan: &Plan) -> Result<Request, Fault> {
     let mut request = match (&args.request, &args.request_file) {
         (Some(text), _) => parse(text, "--request")?,
-        (None, Some(path)) if path.as_os_str() == "-" => match stdin()? {
-            Some(text) => parse(&text, "standard input")?,
+        (None, Some(path)) if path.as_os_str() == "-" => match unhurried(app, stdin).await? {
+            Some(text) => parse(&text, STDIN)?,
             None => return Err(Fault::data("there is no request at standard input")),
         },
         (None, Some(path)) => {
-            let text = read_text(path, REQUEST_BYTES_MAX).map_err(|error| Fault::unreadable(path, &error))?;
-            parse(&text, &path.display().to_string())?
+            let file = path.clone();
+            let text = unhurried(app, move || {
+                read_text(&file, REQUEST_BYTES_MAX).map_err(|error| Fault::unreadable(&file, &error))
+            });
+            parse(&text.await?, &path.display().to_string())?
         }
         (None, None) => {
-            let given = if io::stdin().is_terminal() { None } else { stdin()? };
+            let given = if io::stdin().is_terminal() { None } else { unhurried(app, stdin).await? };
             match given {
-                Some(text) => parse(&text, "standard input")?,
+                Some(text) => parse(&text, STDIN)?,
                 None => sample(plan)?,
             }
         }
@@ -41,6 +47,24 @@ pub(crate) fn request(args: &args::RequestArgs, plan: &Plan) -> Result<Request, 
             .map_err(|error| Fault::data(error.to_string()))?;
     }
     Ok(request)
+}
+
+/// What errors call standard input.
+const STDIN: &str = "standard input";
+
+/// Reads what somebody may still be writing, off the loop, until the app is told to stop.
+async fn unhurried<T: Send + 'static>(
+    app: &App,
+    read: impl FnOnce() -> Result<T, Fault> + Send + 'static,
+) -> Result<T, Fault> {
+    let read = |tray: &Tray<_>| {
+        // Whoever waits for it may have been told to stop.
+        let _ = tray.put(read());
+    };
+    let mut pieces = Pieces::read(1, read)?;
+    let read = app.token().wrap(pieces.next()).await.map_err(|_| inside::stopped(app))?;
+    // Without an answer the thread has panicked, and said why.
+    read.unwrap_or_else(|| Err(Fault::new(code::NO_INPUT, "the request cannot be read")))
 }
 
 fn sample(plan: &Plan) -> Result<Request, Fault> {

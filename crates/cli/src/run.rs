@@ -24,7 +24,8 @@ pub(crate) fn run(args: args::Run, library: Library, terminal: Terminal) -> Resu
     let as_json = args.json;
     let ended = answer(args, library, terminal);
     if as_json && let Err(fault) = &ended {
-        terminal.print(format!("{}\n", fault.as_json()))?;
+        // What the run failed with counts, also where that cannot be said.
+        terminal.announce(format!("{}\n", fault.as_json()));
     }
     ended
 }
@@ -37,7 +38,7 @@ fn answer(args: args::Run, library: Library, terminal: Terminal) -> Result<(), F
         let endpoints = sources::endpoints(&args.sources, &app).await?;
         let registry = ebbtide_rank::registry(app.handle().clone(), &endpoints);
         let plan = registry::read(&registry, &library, &args.plan)?;
-        let request = Arc::new(request::request(&args.request, &plan)?);
+        let request = Arc::new(request::request(&app, &args.request, &plan).await?);
         for warning in plan.warnings() {
             terminal.warn(warning);
         }
@@ -84,7 +85,7 @@ fn explanation(report: &Report) -> String {
         let node = &report.at(step.node);
         let _ = writeln!(
             text,
-            "  {:<24} {:>10} ran, {:>10} waited",
+            "  {:<24} ran {:>10}, queued {:>10}",
             node.name,
             format!("{:.1?}", step.ran),
             format!("{:.1?}", step.waited)

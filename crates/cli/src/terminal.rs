@@ -36,17 +36,31 @@ impl Terminal {
         Self { out: has(io::stdout().is_terminal()), err: has(io::stderr().is_terminal()) }
     }
 
-    /// Prints a result. It is flushed, so that what cannot be written is known.
+    /// Prints a result. It is flushed, so that what cannot be written is known. A pipe that nobody reads any more is
+    /// the reader's choice, and changes nothing about how the command ends.
     pub(crate) fn print(self, text: impl AsRef<[u8]>) -> Result<(), Fault> {
+        self.print_while_read(text).map(drop)
+    }
+
+    /// The same. Gives whether somebody may still read it: if not, there is no use in going on.
+    pub(crate) fn print_while_read(self, text: impl AsRef<[u8]>) -> Result<bool, Fault> {
         let mut out = io::stdout().lock();
-        out.write_all(text.as_ref()).and_then(|()| out.flush()).map_err(|error| Fault::stdout(&error))
+        match out.write_all(text.as_ref()).and_then(|()| out.flush()) {
+            Ok(()) => Ok(true),
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
+            Err(error) => Err(Fault::stdout(&error)),
+        }
+    }
+
+    /// Prints the help, or the version.
+    pub(crate) fn help(self, help: &clap::Error) -> Result<(), Fault> {
+        let help = help.render();
+        self.print(if self.out { help.ansi().to_string() } else { help.to_string() })
     }
 
     /// Says on standard output how far it has come. That is no result: if it cannot be said, the work goes on.
     pub(crate) fn announce(self, text: impl AsRef<[u8]>) {
-        if let Err(fault) = self.print(text)
-            && !fault.message.is_empty()
-        {
+        if let Err(fault) = self.print(text) {
             self.warn(fault);
         }
     }

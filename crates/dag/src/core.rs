@@ -32,8 +32,8 @@ use crate::{
     plan::{Compiled, Step},
     reach::Reach,
     run::Options,
-    shift::Stacks,
     slot::Slots,
+    stacks::Stacks,
     trace::Trace,
 };
 
@@ -84,7 +84,7 @@ pub(crate) struct Core<R, M: Reach> {
     on_pool: AtomicI32,
     /// How often each node was begun, if any may be begun again.
     attempts: Box<[AtomicU32]>,
-    pub(crate) stacks: Stacks,
+    pub(crate) stacks: Arc<Stacks<R, M>>,
     pub(crate) inbox: Arc<Inbox>,
     /// Nodes on the pool that were given up on, and what counts them until they end.
     late: Mutex<Vec<(u32, LateTicket)>>,
@@ -122,7 +122,7 @@ impl<R, M: Reach> Core<R, M> {
             left: AtomicU32::new(0),
             on_pool: AtomicI32::new(0),
             attempts: (0..retries).map(|_| AtomicU32::new(0)).collect(),
-            stacks: Stacks::new(threads),
+            stacks: Arc::new(Stacks::new(threads)),
             inbox: Arc::default(),
             late: Mutex::default(),
             trace: None,
@@ -179,7 +179,7 @@ impl<R, M: Reach> Core<R, M> {
     }
 
     pub(crate) fn cx(&self, node: u32, attempt: u32) -> Cx<'_, R> {
-        Cx { terms: self.terms(), node: &self.plan.info(node).name, attempt }
+        Cx { terms: self.terms(), node: self.plan.info(node), attempt }
     }
 
     pub(crate) fn deadline(&self) -> Deadline {
@@ -294,6 +294,11 @@ impl<R, M: Reach> Core<R, M> {
     #[inline]
     pub(crate) fn count_attempt(&self, node: u32) -> u32 {
         self.attempts.get(node as usize).map_or(1, |attempts| attempts.fetch_add(1, Ordering::Relaxed) + 1)
+    }
+
+    /// How often it will have been begun, once it is: 1 if it cannot be begun again.
+    pub(crate) fn next_attempt(&self, node: u32) -> u32 {
+        self.attempts.get(node as usize).map_or(1, |attempts| attempts.load(Ordering::Relaxed) + 1)
     }
 
     pub(crate) fn attempts(&self, node: u32) -> u32 {

@@ -63,7 +63,7 @@ pub(crate) fn mermaid(drawing: &Drawing<'_>) -> String {
             Kind::Cpu => ("[", "]"),
             Kind::Blocking => ("[[", "]]"),
         };
-        let name = name.replace('"', "#quot;");
+        let name = name.replace('"', "#quot;").replace(char::is_control, " ");
         put(&mut text, format_args!("  n{node}{open}\"{name}\"{close}\n"));
     }
     for (from, to, optional) in &drawing.edges {

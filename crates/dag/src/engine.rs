@@ -81,7 +81,7 @@ impl<T: Timer, M: Reach> Env<T, M> {
     }
 
     /// Refuses a run at once when its deadline leaves less time than nine of ten of the last runs that went well have
-    /// taken at least.
+    /// taken at least; but for one of sixteen, to learn whether that is still so.
     #[must_use]
     pub fn refuse_short_deadlines(mut self) -> Self {
         self.refuses_short = true;
@@ -332,9 +332,9 @@ impl<R, T: Timer + Clone, M: Reach> Works<R, T, M> {
         self.lock_live().try_remove(number);
     }
 
-    /// How long a run takes at least, by experience.
-    pub(crate) fn usual(&self) -> Option<Duration> {
-        self.history.as_ref().and_then(History::usual)
+    /// Whether a run that has so much time left is to be refused; then, how long runs take at least, by experience.
+    pub(crate) fn refuses(&self, left: Duration) -> Option<Duration> {
+        self.history.as_ref()?.refuses(left)
     }
 
     pub(crate) fn went_well(&self, took: impl FnOnce() -> Duration) {

@@ -1,10 +1,14 @@
 //! What is wrong with a graph, and why a run has no result.
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{
+    fmt::{self, Write},
+    sync::Arc,
+    time::Duration,
+};
 
 use ebbtide_lifecycle::{Panicked, Reason, Refusal};
 
-use crate::failure::Failure;
+use crate::{failure::Failure, line::Line};
 
 /// What is wrong with a graph or a plan: stable, for machines and for looking it up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -84,12 +88,13 @@ impl PlanError {
     }
 }
 
-/// `P007 node "vm": there is no node "folow" (did you mean "follow"?)`
+/// On one line: `P007 node "vm": there is no node "folow" (did you mean "follow"?)`
 impl fmt::Display for PlanError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {}: {}", self.code, self.place, self.message)?;
+        let mut line = Line(f);
+        write!(line, "{} {}: {}", self.code, self.place, self.message)?;
         match &self.hint {
-            Some(hint) => write!(f, " ({hint})"),
+            Some(hint) => write!(line, " ({hint})"),
             None => Ok(()),
         }
     }

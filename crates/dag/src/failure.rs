@@ -2,7 +2,8 @@
 
 use std::{error::Error, fmt};
 
-/// Why a node failed: any error, boxed. `?` makes one of whatever error a node meets.
+/// Why a node failed: any error, boxed. `?` makes one of whatever error a node meets; of errors that are boxed already,
+/// and of texts, `.map_err(Failure::new)?` does.
 pub struct Failure(Box<dyn Error + Send + Sync>);
 
 impl Failure {

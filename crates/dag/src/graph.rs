@@ -423,6 +423,10 @@ pub struct NodeTerms<'g, R, T, M: Reach> {
 
 impl<R, T, M: Reach> NodeTerms<'_, R, T, M> {
     /// How long it may take, all attempts together. The request's deadline holds besides.
+    ///
+    /// Async nodes have it from their first poll on, those on the pool from when a thread begins them. A node that runs
+    /// on the run's own thread cannot be interrupted: if it is inline, or CPU but light, its timeout only keeps it from
+    /// being tried again.
     pub fn timeout(self, timeout: Duration) -> Self {
         self.draft.timeout = Some(timeout);
         self

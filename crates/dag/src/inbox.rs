@@ -10,6 +10,8 @@ use std::{
     task::{Wake, Waker},
 };
 
+use ebbtide_lifecycle::contain;
+
 use crate::op::Called;
 
 /// Which of the runs that an inbox serves one after the other.
@@ -133,6 +135,14 @@ impl Inbox {
         true
     }
 
+    /// The same without waking the run: the caller [nudges](Inbox::nudge) it soon.
+    pub(crate) fn put_quietly(&self, put: impl FnOnce(&mut Post)) {
+        let mut state = self.lock();
+        if state.run != 0 {
+            put(&mut state.post);
+        }
+    }
+
     /// Wakes the run, unless it has been.
     fn wake(&self, mut state: MutexGuard<'_, State>) {
         if mem::replace(&mut state.is_awake, true) {
@@ -142,7 +152,8 @@ impl Inbox {
         let waker = state.waker.take();
         drop(state);
         let Some(waker) = waker else { return };
-        waker.wake_by_ref();
+        // It is foreign code. Whoever brings something here has more to do, and it may be another run.
+        drop(contain(|| waker.wake_by_ref()));
         let mut state = self.lock();
         let unneeded =
             if state.waker.is_none() && state.run != 0 { state.waker.replace(waker) } else { Some(waker) };

@@ -41,14 +41,16 @@
 //!
 //! # Reading order
 //! 1. [`Graph`], [`Handle`] and [`NodeTerms`]: how a graph is built. `inputs`: what a node depends on.
-//! 2. `check` and `plan`: what is checked, and the form in which a graph is run.
-//! 3. `core`: what the threads of a run share. `pass`: how a run goes on. `shift`: how nodes are run on the pool.
+//! 2. `check`, `circle` and `plan`: what is checked, and the form in which a graph is run.
+//! 3. `core`: what the threads of a run share. `pass`: how a run goes on. `shift` and `stacks`: how nodes are run on
+//!    the pool.
 //! 4. `slot`: where outputs lie. `berth` and `lodger`: where futures lie. `op`: a node with its types forgotten.
 //! 5. `json`, behind the feature of that name: plans from data.
 //! 6. `page`, behind the feature of that name: plans as SVG, and runs as one page of HTML.
 
 mod berth;
 mod check;
+mod circle;
 mod class;
 mod core;
 mod cx;
@@ -63,6 +65,7 @@ mod input;
 mod inputs;
 #[cfg(feature = "json")]
 pub mod json;
+mod line;
 mod lodger;
 mod memory;
 mod op;
@@ -78,6 +81,7 @@ mod retry;
 mod run;
 mod shift;
 mod slot;
+mod stacks;
 mod trace;
 
 pub use self::{

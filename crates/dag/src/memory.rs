@@ -37,8 +37,9 @@ pub(crate) struct Memory<R, T: Timer, M: Reach> {
     pub(crate) for_pool: Vec<u32>,
     /// Async nodes that have begun to wait in this turn, and may do so only for a while.
     pub(crate) to_be_timed: Vec<u32>,
-    /// Which nodes have an alarm, or will have; there if any may be tried again.
-    pub(crate) timed: Box<[bool]>,
+    /// By when all attempts of a node together have to be over, once it has begun the first and if there is a limit;
+    /// there if any may be tried again.
+    pub(crate) ends_by: Box<[Option<Instant>]>,
     pub(crate) alarms: BinaryHeap<Reverse<Alarm>>,
     sleep: Pin<Box<Option<T::Sleep>>>,
     sleep_waker: (Arc<NodeWaker>, Waker),
@@ -80,7 +81,7 @@ impl<R, T: Timer, M: Reach> Memory<R, T, M> {
             ready: Queue::default(),
             for_pool: Vec::new(),
             to_be_timed: Vec::new(),
-            timed: vec![false; retries].into(),
+            ends_by: vec![None; retries].into(),
             alarms: BinaryHeap::new(),
             sleep: Box::pin(None),
             sleep_waker: (sleep_waker.clone(), sleep_waker.into()),
@@ -126,7 +127,7 @@ impl<R, T: Timer, M: Reach> Memory<R, T, M> {
         self.ready.clear();
         self.for_pool.clear();
         self.to_be_timed.clear();
-        self.timed.fill(false);
+        self.ends_by.fill(None);
         self.alarms.clear();
         self.sleep.set(None);
         self.sleeps_until = None;

@@ -1,11 +1,17 @@
 //! What became of each node of a run, and what the run's time was spent on.
 
-use std::{cmp::Reverse, fmt, sync::Arc, time::Duration};
+use std::{
+    cmp::Reverse,
+    fmt::{self, Write},
+    sync::Arc,
+    time::Duration,
+};
 
 use crate::{
     core::{Core, state},
     error::RunError,
     graph::Kind,
+    line::Line,
     outline::Outline,
     pass::Fault,
     plan::Compiled,
@@ -299,22 +305,24 @@ impl Report {
         path
     }
 
-    /// How much longer each node could have taken without the run ending later, by the times of this run; nothing for
-    /// those that have no times.
+    /// How much longer each node could have taken without the run ending later, by the times of this run: what depends
+    /// on it is queued as long as it was, and runs as long. Nothing on the [critical path](Report::critical_path). None
+    /// for those that have no times, or had not ended when the run did.
     #[must_use]
     pub fn slack(&self) -> Vec<Option<Duration>> {
-        let took = self.took();
         let nodes: Vec<_> = self.nodes().collect();
-        let mut latest = vec![took; nodes.len()];
+        let ends = |span: Span<'_>| span.ended.unwrap_or(self.total);
+        let last = nodes.iter().filter_map(|node| node.span.map(ends)).max().unwrap_or_default();
+        let mut latest = vec![last; nodes.len()];
         let mut order: Vec<usize> = (0..nodes.len()).filter(|node| nodes[*node].span.is_some()).collect();
         // Inputs end before those that depend on them begin.
-        order.sort_by_key(|node| Reverse(nodes[*node].span.map(|span| span.begun)));
+        order.sort_by_key(|node| Reverse(nodes[*node].span.map(|span| (span.begun, ends(span)))));
         for node in order {
-            let Some(Span { begun, ended: Some(ended), .. }) = nodes[node].span else { continue };
-            let must_begin = latest[node].saturating_sub(ended.saturating_sub(begun));
+            let Some(span) = nodes[node].span else { continue };
+            let must_be_ready = latest[node].saturating_sub(ends(span).saturating_sub(span.queued));
             for input in nodes[node].inputs {
                 let latest = &mut latest[*input as usize];
-                *latest = (*latest).min(must_begin);
+                *latest = (*latest).min(must_be_ready);
             }
         }
         let slack = |(node, latest): (&NodeReport<'_>, Duration)| {
@@ -344,13 +352,18 @@ impl fmt::Display for Report {
             write!(f, ": {error}")?;
         }
         for node in self.nodes() {
-            write!(f, "\n  {} ({}): {}", node.name, node.kind, node.end)?;
+            f.write_str("\n  ")?;
+            let mut line = Line(f);
+            write!(line, "{} ({}): {}", node.name, node.kind, node.end)?;
+            if node.late {
+                write!(line, ", late")?;
+            }
             if let Some(Span { begun, ended, thread, .. }) = node.span {
-                write!(f, ", from {begun:.1?}")?;
+                write!(line, ", from {begun:.1?}")?;
                 if let Some(ended) = ended {
-                    write!(f, " to {ended:.1?}")?;
+                    write!(line, " to {ended:.1?}")?;
                 }
-                write!(f, " on {thread}")?;
+                write!(line, " on {thread}")?;
             }
         }
         Ok(())

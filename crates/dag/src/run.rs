@@ -78,8 +78,8 @@ impl Options {
 ///
 /// # Cancel safety
 /// Dropping it drops its async nodes. A CPU or blocking node that has begun goes on to its end, with what it owns, and
-/// is counted as late; those that have not begun never do. What waits in the pool's line keeps the request until it is
-/// come across there.
+/// is counted as late; those that have not begun never do. A blocking node that waits in the pool's line keeps the
+/// request until it is come across there.
 #[must_use = "a run does nothing unless awaited"]
 pub struct Run<R, O: Inputs, T: Timer + Clone, M: Reach = Threads> {
     works: Arc<Works<R, T, M>>,
@@ -131,7 +131,8 @@ impl<R, O: Inputs, T: Timer + Clone, M: Reach> Run<R, O, T, M> {
         self
     }
 
-    /// Cancels the run when `token` is triggered, as if it were dropped.
+    /// Cancels the run when `token` is triggered, as if it were dropped. What the poll that is under way has before it
+    /// is begun all the same, if that is done on the run's own thread.
     pub fn cancelled_by(mut self, token: &Token) -> Self {
         self.options.token = Some(token.clone());
         self
@@ -195,14 +196,19 @@ impl<R, O: Inputs, T: Timer + Clone, M: Reach> Run<R, O, T, M> {
         if deadline.is_expired(now) {
             return Err(RunError::Expired);
         }
-        if let (Some(left), Some(usual)) = (deadline.remaining(now), works.usual())
-            && left < usual
+        if let Some(left) = deadline.remaining(now)
+            && let Some(usual) = works.refuses(left)
         {
             return Err(RunError::TooShort { left, usual });
         }
         let origin = Origin::from(options.site).named(works.plan.name.clone());
         let admission = works.admit(&origin).map_err(RunError::Refused)?;
-        let terms = Terms { request, deadline, endpoints: works.endpoints.clone() };
+        let terms = Terms {
+            request,
+            deadline,
+            node_timeout: options.node_timeout,
+            endpoints: works.endpoints.clone(),
+        };
         Ok(Going::new(works.clone(), admission, terms, options.clone(), now))
     }
 }

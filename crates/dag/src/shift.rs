@@ -1,18 +1,10 @@
 //! Nodes on the pool: jobs that run one node of a run after the other, and go on with those that they make ready.
 //!
-//! A run has a few stacks of nodes that are to be run, as many as the pool has threads. A stack is *manned* while there
-//! is a job of the pool for it, a shift. A shift runs what is on its own stack, then what it takes from the others; it
-//! leaves when there is nothing on any. What is ready beyond the one node that a shift goes on with lies on its stack,
-//! where others can take it: so a node that takes long holds up none.
+//! Such a job is a shift. It runs what is on its own [stack](Stacks), then what it takes from the others, and leaves
+//! when there is nothing on any. What is ready beyond the one node that it goes on with lies on its stack, where others
+//! can take it: so a node that takes long holds up none.
 
-use std::{
-    mem,
-    sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicU32, Ordering},
-    },
-    time::Instant,
-};
+use std::{mem, sync::Arc, time::Instant};
 
 use ebbtide_lifecycle::contain;
 use ebbtide_offload::Pool;
@@ -22,6 +14,7 @@ use crate::{
     graph::Kind,
     op::{Call, Called},
     reach::{Reach, Threads},
+    stacks::{Room, Stacks},
 };
 
 /// How many nodes a job runs before it looks whether others wait for its thread, and goes behind them.
@@ -32,19 +25,22 @@ pub(crate) struct Shop<R, M: Reach> {
     pool: Pool,
     now: Arc<dyn Fn() -> Instant + Send + Sync>,
     /// Brings a job. It is given by who knows that it can go to another thread.
-    bring: fn(&Self, Shift<R, M>),
+    bring: fn(&Self, &Arc<str>, Job<R, M>),
+}
+
+/// What the pool is brought.
+enum Job<R, M: Reach> {
+    /// For whatever lies on a stack when it begins.
+    Stack(Ticket<R, M>),
+    Blocking(Shift<R, M>),
 }
 
 impl<R: Send + Sync + 'static> Shop<R, Threads> {
     pub(crate) fn new(pool: Pool, now: Arc<dyn Fn() -> Instant + Send + Sync>) -> Self {
-        let bring = |shop: &Self, shift: Shift<R, Threads>| {
-            let name = shift.core().plan.name.clone();
-            let lane = match shift.stack {
-                Some(_) => shop.pool.cpu(),
-                None => shop.pool.blocking(),
-            };
-            // A shift that is refused is dropped, and says so to its run.
-            drop(lane.named(name).spawn(move || shift.run()));
+        // What is refused is dropped, and says so to its run.
+        let bring = |shop: &Self, name: &Arc<str>, job: Job<R, Threads>| match job {
+            Job::Stack(ticket) => drop(shop.pool.cpu().named(name.clone()).spawn(move || ticket.run())),
+            Job::Blocking(shift) => drop(shop.pool.blocking().named(name.clone()).spawn(move || shift.run())),
         };
         Self { pool, now, bring }
     }
@@ -67,10 +63,10 @@ impl<R, M: Reach> Shop<R, M> {
         while !nodes.is_empty() {
             let part = nodes.len().div_ceil(core.stacks.unmanned().max(1));
             let from = nodes.len() - part;
-            match core.stacks.man(|stack| stack.extend_from_slice(&nodes[from..])) {
+            match core.stacks.man(core, |stack| stack.extend_from_slice(&nodes[from..])) {
                 Some(number) => {
                     nodes.truncate(from);
-                    self.bring_shift(core, Some(number), None);
+                    self.bring_ticket(core, number);
                 }
                 // If there is none that is manned either, the last shift has just left: then once more.
                 None => {
@@ -80,110 +76,62 @@ impl<R, M: Reach> Shop<R, M> {
         }
     }
 
+    /// Brings a job for a stack that was just manned.
+    fn bring_ticket(self: &Arc<Self>, core: &Core<R, M>, number: usize) {
+        let ticket = Ticket { shop: self.clone(), stacks: core.stacks.clone(), number, is_taken: false };
+        (self.bring)(self, &core.plan.name, Job::Stack(ticket));
+    }
+
     /// Brings a blocking node, which gets a job of its own.
     pub(crate) fn bring_blocking(self: &Arc<Self>, core: &Arc<Core<R, M>>, node: u32) {
         core.change_on_pool(1);
         core.set(node, state::QUEUED);
-        self.bring_shift(core, None, Some(node));
-    }
-
-    fn bring_shift(self: &Arc<Self>, core: &Arc<Core<R, M>>, stack: Option<usize>, next: Option<u32>) {
-        let (core, shop) = (Some(core.clone()), self.clone());
-        let shift =
-            Shift { core, shop, stack, next, ready: Vec::new(), for_run: Vec::new(), ended: 0, off_pool: 0 };
-        (self.bring)(self, shift);
+        let shift = Shift {
+            core: Some(core.clone()),
+            shop: self.clone(),
+            stack: None,
+            home: None,
+            next: Some(node),
+            room: Room::default(),
+            ended: 0,
+            off_pool: 0,
+        };
+        (self.bring)(self, &core.plan.name, Job::Blocking(shift));
     }
 }
 
-/// The CPU nodes of a run that are ready and wait for a thread.
-pub(crate) struct Stacks {
-    stacks: Box<[Mutex<Stack>]>,
-    /// How many are manned. A hint to those who do not hold the locks.
-    manned: AtomicU32,
+/// A job of the pool that has not begun: for the run that is at its stack then, if there is one. It may be a later one
+/// on the same memory: whoever brought a job for that finds that its work is being done.
+struct Ticket<R, M: Reach> {
+    shop: Arc<Shop<R, M>>,
+    stacks: Arc<Stacks<R, M>>,
+    number: usize,
+    /// The pool runs it.
+    is_taken: bool,
 }
 
-/// Aligned so that two threads do not share a pair of cache lines.
-#[derive(Default)]
-#[repr(align(128))]
-struct Stack {
-    /// To be run; the last one first.
-    nodes: Vec<u32>,
-    /// There is a job for it. Nodes lie only on stacks that are manned.
-    is_manned: bool,
+impl<R, M: Reach> Ticket<R, M> {
+    fn run(mut self) {
+        self.is_taken = true;
+        if let Some(shift) = self.begin() {
+            shift.run();
+        }
+    }
+
+    fn begin(&self) -> Option<Shift<R, M>> {
+        let mut stack = self.stacks.lock(self.number);
+        let (core, room) = (Some(stack.run.take()?), mem::take(&mut stack.room));
+        let (shop, number) = (self.shop.clone(), Some(self.number));
+        Some(Shift { core, shop, stack: number, home: number, next: None, room, ended: 0, off_pool: 0 })
+    }
 }
 
-impl Stacks {
-    pub(crate) fn new(number: usize) -> Self {
-        Self { stacks: (0..number).map(|_| Mutex::default()).collect(), manned: AtomicU32::new(0) }
-    }
-
-    fn lock(&self, number: usize) -> MutexGuard<'_, Stack> {
-        // Nothing that can panic runs under the lock.
-        self.stacks[number].lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn unmanned(&self) -> usize {
-        self.stacks.len() - (self.manned.load(Ordering::Relaxed) as usize).min(self.stacks.len())
-    }
-
-    /// Mans a stack, if there is one that is not, and fills it. Gives its number: the caller brings a job for it.
-    fn man(&self, fill: impl FnOnce(&mut Vec<u32>)) -> Option<usize> {
-        for number in 0..self.stacks.len() {
-            let mut stack = self.lock(number);
-            if !stack.is_manned {
-                stack.is_manned = true;
-                fill(&mut stack.nodes);
-                self.manned.fetch_add(1, Ordering::Relaxed);
-                return Some(number);
-            }
+/// If it was never run, the nodes on its stack are told to the run.
+impl<R, M: Reach> Drop for Ticket<R, M> {
+    fn drop(&mut self) {
+        if !self.is_taken {
+            drop(self.begin());
         }
-        None
-    }
-
-    /// Puts nodes on a stack that is manned, if there is one.
-    fn put(&self, nodes: &mut Vec<u32>) {
-        for number in 0..self.stacks.len() {
-            let mut stack = self.lock(number);
-            if stack.is_manned {
-                return stack.nodes.append(nodes);
-            }
-        }
-    }
-
-    /// The next node for the shift of a stack: from its own, or half of another one. None if there is nothing on any:
-    /// then the stack is not manned any more.
-    fn next(&self, number: usize) -> Option<u32> {
-        loop {
-            if let Some(node) = self.lock(number).nodes.pop() {
-                return Some(node);
-            }
-            for offset in 1..self.stacks.len() {
-                let mut other = self.lock((number + offset) % self.stacks.len());
-                let half = other.nodes.len().div_ceil(2);
-                if half > 0 {
-                    // What lies at the bottom has waited longest.
-                    let mut taken: Vec<u32> = other.nodes.drain(..half).collect();
-                    drop(other);
-                    let node = taken.pop();
-                    self.lock(number).nodes.append(&mut taken);
-                    return node;
-                }
-            }
-            let mut own = self.lock(number);
-            if own.nodes.is_empty() {
-                own.is_manned = false;
-                self.manned.fetch_sub(1, Ordering::Relaxed);
-                return None;
-            }
-        }
-    }
-
-    /// What is on a stack whose job will not be run.
-    fn desert(&self, number: usize) -> Vec<u32> {
-        let mut stack = self.lock(number);
-        stack.is_manned = false;
-        self.manned.fetch_sub(1, Ordering::Relaxed);
-        mem::take(&mut stack.nodes)
     }
 }
 
@@ -192,14 +140,13 @@ pub(crate) struct Shift<R, M: Reach> {
     /// There until the job ends.
     core: Option<Arc<Core<R, M>>>,
     shop: Arc<Shop<R, M>>,
-    /// The stack that it mans; none on the blocking lane.
+    /// The stack that it mans; none on the blocking lane, or when it has left that.
     stack: Option<usize>,
+    /// The stack that it has its room from.
+    home: Option<usize>,
     /// The node that it goes on with.
     next: Option<u32>,
-    /// CPU nodes that the last one has made ready; kept for its room.
-    ready: Vec<u32>,
-    /// Nodes that are ready and have to be seen to by the run itself.
-    for_run: Vec<u32>,
+    room: Room,
     /// How many nodes have ended that the run does not know of yet.
     ended: u32,
     /// How many nodes the pool has less than the run knows.
@@ -213,23 +160,11 @@ impl<R, M: Reach> Shift<R, M> {
 
     fn run(mut self) {
         let mut run = 0;
-        loop {
-            let node = match (self.next.take(), self.stack) {
-                (Some(node), _) => node,
-                (None, Some(stack)) => match self.core().stacks.next(stack) {
-                    Some(node) => node,
-                    None => {
-                        self.stack = None;
-                        return;
-                    }
-                },
-                (None, None) => return,
-            };
+        while let Some(node) = self.take_next() {
             if run == NODES_PER_JOB_MAX && self.stack.is_some() {
                 if self.shop.pool.stats().cpu.queued > 0 {
-                    // The next job takes over from this one.
-                    let stack = self.stack.take();
-                    return self.shop.bring_shift(self.core(), stack, Some(node));
+                    self.next = Some(node);
+                    return self.hand_over();
                 }
                 run = 0;
             }
@@ -239,10 +174,37 @@ impl<R, M: Reach> Shift<R, M> {
                 self.tell();
             }
             self.run_node(node);
-            if !self.for_run.is_empty() {
-                self.tell();
+            // What is for the run is told before the next node. If there is none, the end of the shift tells it.
+            if !self.room.for_run.is_empty() {
+                self.next = self.take_next();
+                if self.next.is_some() {
+                    self.tell();
+                }
             }
         }
+    }
+
+    /// Another job takes over from this one, when those that wait have had their turn.
+    fn hand_over(mut self) {
+        let (Some(number), Some(core)) = (self.stack.take(), self.core.clone()) else { return };
+        let mut stack = core.stacks.lock(number);
+        stack.nodes.extend(self.next.take());
+        stack.run = Some(core.clone());
+        drop(stack);
+        self.shop.bring_ticket(&core, number);
+    }
+
+    /// The node to go on with. None if there is nothing left: then it does not man its stack any more.
+    fn take_next(&mut self) -> Option<u32> {
+        if self.next.is_some() {
+            return self.next.take();
+        }
+        let core = self.core.as_ref().expect("there until the job ends");
+        let node = core.stacks.next(self.stack?, &mut self.room.ready);
+        if node.is_none() {
+            self.stack = None;
+        }
+        node
     }
 
     fn run_node(&mut self, node: u32) {
@@ -316,7 +278,7 @@ impl<R, M: Reach> Shift<R, M> {
     /// A node has ended well: those that it makes ready are next.
     #[inline]
     fn goes_on(&mut self, node: u32) {
-        let Self { core, shop, ready, for_run, stack, .. } = self;
+        let Self { core, shop, room: Room { ready, for_run }, stack, .. } = self;
         let core = core.as_ref().expect("there until the job ends");
         core.has_ended(node, || core.nanos((shop.now)()));
         core.set(node, state::OK);
@@ -344,22 +306,31 @@ impl<R, M: Reach> Shift<R, M> {
         {
             core.stacks.lock(stack).nodes.append(ready);
             if core.stacks.unmanned() > 0
-                && let Some(other) = core.stacks.man(|_| ())
+                && let Some(other) = core.stacks.man(core, |_| ())
             {
                 // It finds its work on this one's stack.
-                shop.bring_shift(core, Some(other), None);
+                shop.bring_ticket(core, other);
             }
         }
     }
 
-    /// Tells the run what it does not know yet, but for waking it. Gives whether it is to be woken.
+    /// Tells the run what it has to see to, but for waking it. Gives whether it is to be woken.
+    fn tell_nodes(&mut self) -> bool {
+        if self.room.for_run.is_empty() {
+            return false;
+        }
+        let core = self.core.as_ref().expect("there until the job ends");
+        let for_run = &mut self.room.for_run;
+        core.inbox.put_quietly(|post| post.ready.append(for_run));
+        // If the run is over, nobody does.
+        for_run.clear();
+        true
+    }
+
+    /// Tells the run how far it has come, but for waking it. Gives whether it is to be woken.
     fn tell_counts(&mut self) -> bool {
         let (ended, off_pool) = (mem::take(&mut self.ended), mem::take(&mut self.off_pool));
         let core = self.core.as_ref().expect("there until the job ends");
-        if !self.for_run.is_empty() {
-            let for_run = &mut self.for_run;
-            core.inbox.put(|post| post.ready.append(for_run));
-        }
         let all_ended = ended > 0 && core.count_ended(ended) == 0;
         // Last: when the pool has no more nodes of a run, its threads do not touch their slots any more.
         let none_left = off_pool > 0 && core.change_on_pool(-off_pool) == 0;
@@ -368,13 +339,13 @@ impl<R, M: Reach> Shift<R, M> {
 
     /// Tells the run what it does not know yet.
     fn tell(&mut self) {
-        if self.tell_counts() {
+        if self.tell_nodes() | self.tell_counts() {
             self.core().inbox.nudge();
         }
     }
 }
 
-/// The job ends, or was never run: then its nodes are told to the run.
+/// The job ends, or has not begun: then its nodes are told to the run.
 impl<R, M: Reach> Drop for Shift<R, M> {
     fn drop(&mut self) {
         let mut refused: Vec<u32> = self.next.take().into_iter().collect();
@@ -382,12 +353,18 @@ impl<R, M: Reach> Drop for Shift<R, M> {
         if let Some(stack) = self.stack.take() {
             refused.extend(core.stacks.desert(stack));
         }
-        if !refused.is_empty() {
-            core.inbox.put(|post| post.refused.extend(refused));
+        let mut nudge = !refused.is_empty();
+        if nudge {
+            core.inbox.put_quietly(|post| post.refused.extend(refused));
         }
-        let nudge = self.tell_counts();
-        // The run uses its memory again if nobody else has it when it ends: so this lets go of it first.
-        drop((core, self.core.take()));
+        nudge |= self.tell_nodes();
+        if let Some(home) = self.home {
+            core.stacks.lock(home).room = mem::take(&mut self.room);
+        }
+        nudge |= self.tell_counts();
+        // The run uses its memory again if nobody else has it when it ends: so this lets go of it first. What of the
+        // run is dropped with it is foreign, and may panic.
+        drop(contain(|| drop((core, self.core.take()))));
         if nudge {
             inbox.nudge();
         }

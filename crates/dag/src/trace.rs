@@ -75,7 +75,14 @@ impl Trace {
     }
 }
 
-/// The names of all threads that have run a traced node, by their number.
+/// So many names of threads are kept, for good: a process that starts threads again and again gives them names that
+/// come again, or none.
+const NAMES_MAX: usize = 1024;
+
+/// What the threads of all further names are called.
+const OTHERS: &str = "other threads";
+
+/// The names of all threads that have run a traced node, by their number. Threads of one name have one number.
 static NAMES: Mutex<Vec<Arc<str>>> = Mutex::new(Vec::new());
 
 thread_local! {
@@ -92,14 +99,36 @@ fn thread_number() -> u32 {
 #[cold]
 fn number_thread() -> u32 {
     let mut names = NAMES.lock().unwrap_or_else(PoisonError::into_inner);
-    let number = names.len() as u32;
-    let name = thread::current().name().map_or_else(|| format!("thread {number}"), str::to_owned);
-    names.push(name.into());
+    let name = thread::current().name().map_or_else(|| format!("thread {}", names.len()), str::to_owned);
+    let number = number_in(&mut names, &name) as u32;
     NUMBER.set(number + 1);
     number
+}
+
+/// The number of a name, which is added if there is room.
+fn number_in(names: &mut Vec<Arc<str>>, name: &str) -> usize {
+    let name = if names.len() < NAMES_MAX - 1 { name } else { OTHERS };
+    names.iter().position(|known| **known == *name).unwrap_or_else(|| {
+        names.push(name.into());
+        names.len() - 1
+    })
 }
 
 /// The names of all threads, by their number.
 pub(crate) fn thread_names() -> Vec<Arc<str>> {
     NAMES.lock().unwrap_or_else(PoisonError::into_inner).clone()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_of_one_name_have_one_number_and_there_are_so_many_at_most() {
+        let mut names = Vec::new();
+        assert_eq!(["a", "b", "a"].map(|name| number_in(&mut names, name)), [0, 1, 0]);
+        let numbers: Vec<_> = (0..2 * NAMES_MAX).map(|n| number_in(&mut names, &n.to_string())).collect();
+        assert_eq!((names.len(), &*names[NAMES_MAX - 1]), (NAMES_MAX, OTHERS));
+        assert_eq!(numbers.last(), Some(&(NAMES_MAX - 1)));
+    }
 }

@@ -1,4 +1,4 @@
-//! A server on hyper, on our loop, that drains: every request that it has accepted is answered.
+//! A server on hyper, on our loop, that drains: every client that it has accepted is answered.
 //!
 //! ```sh
 //! cargo run -p ebbtide --features hyper --example hyper_drain             # asks itself, and sends itself a SIGTERM
@@ -9,49 +9,53 @@ use std::{
     convert::Infallible,
     env,
     io::{Read as _, Write as _},
-    net::{Ipv4Addr, SocketAddr, TcpStream},
+    net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream},
     pin::pin,
     time::Duration,
 };
 
 use ebbtide::{
     App, Error, Exit,
-    lifecycle::Outcome,
+    lifecycle::Token,
     reactor::{Async, Local, interop::HyperIo},
-    sleep, spawn_named,
+    sleep,
 };
 use futures_lite::future::or;
 use http_body_util::Full;
-use hyper::{Request, Response, StatusCode, body::Bytes, server::conn::http1, service::service_fn};
+use hyper::{Request, Response, body::Bytes, server::conn::http1, service::service_fn};
 use signal_hook::{consts::SIGTERM, low_level::raise};
+
+/// How long a client may take to say what it wants: one that says nothing holds the drain up for no longer.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 fn main() -> Exit {
     ebbtide::run(serve)
 }
 
 async fn serve(app: App) -> Result<(), Error> {
-    let listener = Async::<std::net::TcpListener>::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))?;
-    let address = listener.get_ref().local_addr()?;
+    let socket = Async::<TcpListener>::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))?;
+    let address = socket.get_ref().local_addr()?;
+    let mut listener = app.listen(socket);
     println!("serving http://{address}");
     app.ready();
     if !env::args().any(|arg| arg == "--serve") {
         let asks = app.pool().blocking().offload(move || ask(address));
         app.spawn_component("client", 500, async |_| asks.await?)?;
     }
-    // Ends when the drain begins.
-    while let Ok(accepted) = app.closing().wrap(listener.accept()).await {
-        let (stream, from) = accepted?;
-        drop(spawn_named(format!("connection from {from}"), connection(app.clone(), stream)));
+    // Ends when the drain begins; whoever has connected by then is accepted.
+    while let Some(connection) = listener.accept().await {
+        let closing = app.closing();
+        connection.spawn(async move |stream| serve_connection(stream, closing).await);
     }
     Ok(())
 }
 
-/// A connection serves until the drain begins; the request that it is at then is its last.
-async fn connection(app: App, stream: Async<TcpStream>) {
-    let closing = app.closing();
-    let service = service_fn(move |request| answer(app.clone(), request));
-    let mut connection =
-        pin!(http1::Builder::new().timer(Local).serve_connection(HyperIo::new(stream), service));
+/// A connection serves until the drain begins; the request that it is at then, or its first one, is its last. The drain
+/// waits for it.
+async fn serve_connection(stream: Async<TcpStream>, closing: Token) {
+    let mut http = http1::Builder::new();
+    http.timer(Local).header_read_timeout(PATIENCE);
+    let mut connection = pin!(http.serve_connection(HyperIo::new(stream), service_fn(answer)));
     let until_closing = async {
         closing.triggered().await;
         None
@@ -62,17 +66,9 @@ async fn connection(app: App, stream: Async<TcpStream>) {
     }
 }
 
-/// Each request is admitted, so that the drain waits for it; or gets to know that it is not.
-async fn answer<B>(app: App, request: Request<B>) -> Result<Response<Full<Bytes>>, Infallible> {
-    let Ok(permit) = app.admit() else {
-        let mut refused = Response::new(Full::default());
-        *refused.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
-        return Ok(refused);
-    };
+async fn answer<B>(request: Request<B>) -> Result<Response<Full<Bytes>>, Infallible> {
     sleep(Duration::from_millis(100)).await;
-    let response = Response::new(Full::new(Bytes::from(format!("you asked for {}\n", request.uri()))));
-    permit.settle(Outcome::Completed);
-    Ok(response)
+    Ok(Response::new(Full::new(Bytes::from(format!("you asked for {}\n", request.uri())))))
 }
 
 /// Asks once, and has the program told to stop while the request is in flight.

@@ -1,6 +1,6 @@
 //! What a program holds of itself.
 
-use std::{fmt, future::Future, sync::Arc};
+use std::{fmt, future::Future, net::TcpListener, sync::Arc};
 
 use ebbtide_lifecycle::{
     Admission, Component, Gate, Reason, Refusal, Refused, Token,
@@ -9,7 +9,7 @@ use ebbtide_lifecycle::{
 };
 #[cfg(feature = "offload")]
 use ebbtide_offload::Pool;
-use ebbtide_reactor::{Handle, Task};
+use ebbtide_reactor::{Async, Handle, Task};
 use ebbtide_shutdown::{CallbackId, Coordinator, Duplicate, Priority, StopError};
 #[cfg(feature = "timeout")]
 use ebbtide_timeout::Runners;
@@ -17,7 +17,7 @@ use ebbtide_timeout::Runners;
 use crate::{
     Error,
     admitted::Admitted,
-    app::Builder,
+    app::{Builder, Listener},
     loops::{LoopNotStarted, Loops},
     member::{Member, NotSpawned, Role},
     resources::Resources,
@@ -31,6 +31,7 @@ use crate::{
 /// | work | brought by | waited for |
 /// |---|---|---|
 /// | a request, or what must not be cut off | [`spawn`](App::spawn), [`admit`](App::admit) | by the drain |
+/// | a connection | [`listen`](App::listen) | by the drain |
 /// | what runs as long as the program | [`spawn_component`](App::spawn_component) | in the phase that it was given |
 /// | what serves a task: a part of it, a timer | [`spawn`](crate::spawn()) | at the very end, with the loop |
 ///
@@ -160,8 +161,8 @@ impl App {
         self.coordinator().token()
     }
 
-    /// Fires when no more requests are let in. This is what a loop that accepts them should end at:
-    /// `while let Ok(accepted) = app.closing().wrap(listener.accept()).await`.
+    /// Fires when no more requests are let in. What has to do with each of them, such as a connection that serves one
+    /// after the other, ends at this. Who accepts connections need not look: [`listen`](App::listen) does.
     #[must_use]
     pub fn closing(&self) -> Token {
         self.coordinator().closing()
@@ -189,6 +190,31 @@ impl App {
     #[must_use]
     pub fn gate(&self) -> &Gate {
         self.coordinator().intake().gate()
+    }
+
+    /// Accepts connections from `socket` until [`closing`](App::closing), and loses none: see [`Listener`].
+    ///
+    /// ```
+    /// use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+    /// use ebbtide::reactor::Async;
+    /// use futures_lite::AsyncWriteExt as _;
+    ///
+    /// let exit = ebbtide::run(async |app| {
+    ///     let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+    ///     let mut listener = app.listen(Async::<TcpListener>::bind(any)?);
+    ///     app.ready();
+    /// #   app.stop(ebbtide::lifecycle::Reason::requested("it is an example"));
+    ///     while let Some(connection) = listener.accept().await {
+    ///         connection.spawn(async |mut stream| stream.write_all(b"high tide at noon\n").await);
+    ///     }
+    ///     Ok(())
+    /// });
+    /// assert!(exit.is_clean(), "{exit}");
+    /// ```
+    #[must_use = "nobody is accepted unless asked for"]
+    #[track_caller]
+    pub fn listen(&self, socket: Async<TcpListener>) -> Listener {
+        Listener::new(self, socket, Origin::here())
     }
 
     /// Spawns `future` on the loop as a request: the drain waits for it. Callable from any thread.

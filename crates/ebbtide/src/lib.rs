@@ -31,7 +31,7 @@
 //! 2. At the root is what a program begins with ([`run()`], [`App`], [`Exit`], [`Error`], [`block_on`]), and what
 //!    stands in the middle of async code ([`spawn`], [`spawn_named`], [`sleep`], [`sleep_until`], [`yield_now`]). It
 //!    is nowhere else.
-//! 3. [`app`] has what is seldom written out: the builder of an `App`, and its errors.
+//! 3. [`app`] has what is seldom written out: the builder of an `App`, its listeners, and its errors.
 //!
 //! # Features
 //!
@@ -56,7 +56,7 @@
 //! # Reading order
 //! 1. [`run()`], [`App`] and [`app::Builder`]: what users hold, and what is wired to what.
 //! 2. `member`: a future that runs for as long as the program, as a component; `main` is one. `admitted`: a task that
-//!    the drain waits for. `resources`: what is dropped last.
+//!    the drain waits for. `listener`: where connections come in. `resources`: what is dropped last.
 //! 3. [`Exit`]: what becomes of it all.
 
 #![forbid(unsafe_code)]
@@ -70,6 +70,8 @@ mod crates;
 mod exit;
 #[cfg(all(feature = "reactor", feature = "shutdown"))]
 mod handle;
+#[cfg(all(feature = "reactor", feature = "shutdown"))]
+mod listener;
 #[cfg(all(feature = "reactor", feature = "shutdown"))]
 mod loops;
 #[cfg(all(feature = "reactor", feature = "shutdown"))]
@@ -112,6 +114,7 @@ pub type Error = Box<dyn std::error::Error + Send + Sync>;
 pub mod app {
     pub use crate::{
         builder::{Builder, StartError},
+        listener::{Connection, Listener},
         loops::LoopNotStarted,
         member::NotSpawned,
     };

@@ -47,6 +47,7 @@ mod plain;
 mod request;
 mod rows;
 mod store;
+mod text;
 
 pub use self::{
     endpoint::{
@@ -56,5 +57,5 @@ pub use self::{
     ops::registry,
     request::{Request, RequestError, Vars},
     rows::{Column, Fields, ID, Kind, Misfit, Order, ROWS_MAX, Rows, Scalar, ShapeError},
-    store::{Store, StoreError, WrongType},
+    store::{STORE_BYTES_MAX, Store, StoreError, WrongType},
 };

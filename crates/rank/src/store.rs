@@ -2,7 +2,7 @@
 
 use std::{
     collections::{BTreeMap, HashMap},
-    error, fmt, fs,
+    error, fmt,
     hash::{BuildHasherDefault, Hasher},
     ops::Range,
     path::Path,
@@ -19,7 +19,11 @@ use crate::{
     endpoint::IN_FLIGHT,
     item::Item,
     rows::{Rows, RowsBuilder, Scalar},
+    text::text_of,
 };
+
+/// How large a file with data may be: what is in it takes as much memory again, and more than this is for a server.
+pub const STORE_BYTES_MAX: u64 = 1 << 30;
 
 /// Hashes and lists by key, in memory: what a Redis server holds, for those who have none.
 ///
@@ -92,12 +96,12 @@ impl Store {
         draft.map(Draft::build).map_err(|error| StoreError(error.to_string()))
     }
 
-    /// The same, from a file.
+    /// The same, from a file of [`STORE_BYTES_MAX`] at most.
     ///
     /// # Errors
     /// Says which file cannot be read, what is wrong, and at which key.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
-        let read = fs::read_to_string(path).map_err(|error| StoreError(error.to_string()));
+        let read = text_of(path, STORE_BYTES_MAX).map_err(|error| StoreError(error.to_string()));
         let store = read.and_then(|text| Self::from_json(&text));
         store.map_err(|StoreError(message)| StoreError(format!("{}: {message}", path.display())))
     }

@@ -27,6 +27,9 @@ pub(super) const VALGRIND: Tool = Tool {
 /// A part that takes so long hangs: none takes a quarter of it.
 const TIME_MAX: Duration = Duration::from_secs(300);
 
+/// How many threads a pool of a peer has that may have hundreds; see the parts for those that can be told.
+const THREADS: &str = "2";
+
 /// Something that is measured by itself.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Part {
@@ -64,6 +67,9 @@ pub(super) fn build() -> Result<PathBuf, String> {
 /// The parts that are wanted: all, those of an area, or one, `AREA/PART`.
 pub(super) fn wanted(bench: &Path, wanted: &[&str]) -> Result<Vec<Part>, String> {
     let listed = output(Command::new(bench).arg("parts"))?;
+    if !listed.status.success() || listed.stdout.is_empty() {
+        return Err(format!("{} parts says nothing of what there is to measure", bench.display()));
+    }
     select(&String::from_utf8_lossy(&listed.stdout), wanted)
 }
 
@@ -95,7 +101,9 @@ impl Part {
             for need in &self.needs {
                 provide(need)?;
             }
-            table::read(&said(Command::new(bench).arg(self.to_string()))?)
+            // Peers that may start threads have as many as the others.
+            let mut measuring = Command::new(bench);
+            table::read(&said(measuring.arg(self.to_string()).env("BLOCKING_MAX_THREADS", THREADS))?)
         };
         let (took, outcome) = timed(measure);
         if let Err(why) = &outcome {

@@ -109,7 +109,8 @@ fn read_row(line: &str) -> Option<(&str, &str, Row)> {
     };
     let (value, ratio) = (spread()?, spread()?);
     let mut maybe = || fields.next().filter(|field| !field.is_empty());
-    let target = maybe().and_then(|field| field.parse().ok());
+    // One that cannot be read is no figure without a target.
+    let target = maybe().map(str::parse).transpose().ok()?;
     let best_peer = maybe().map(str::to_owned).zip(maybe().and_then(|field| field.parse().ok()));
     let to_floor = maybe().and_then(|field| field.parse().ok());
     let row = Row {

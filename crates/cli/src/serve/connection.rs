@@ -3,6 +3,7 @@
 use std::{convert::Infallible, net::TcpStream, pin::pin, time::Duration};
 
 use ebbtide::{
+    app::Connection,
     lifecycle::{Admission, Outcome, Token, time::Tempo},
     reactor::{Async, now},
     sleep,
@@ -37,7 +38,8 @@ const PATIENCE_AT_END: Duration = Duration::from_secs(1);
 const HEAD_BYTES_MAX: usize = 16 << 10;
 
 /// Answers the requests of one connection.
-pub(super) async fn converse(stream: Async<TcpStream>, desk: Desk, work: Admission<Tempo>) {
+pub(super) async fn converse(connection: Connection, desk: Desk) {
+    let Connection { stream, work, .. } = connection;
     answer_all(stream, &desk, &work).await;
     work.settle(Outcome::Completed);
 }

@@ -3,10 +3,10 @@
 use std::{
     fmt::Write,
     sync::atomic::{AtomicU64, Ordering},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
-use super::service::Service;
+use super::service::{Service, Site};
 
 /// How a request was answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,10 +16,17 @@ pub(super) enum Said {
     Failed,
     /// The request was wrong.
     Wrong,
+    /// Not at all: the client has gone before.
+    Cancelled,
 }
 
-const SAID: [(Said, &str); 4] =
-    [(Said::Ok, "ok"), (Said::TimedOut, "timed_out"), (Said::Failed, "failed"), (Said::Wrong, "wrong")];
+const SAID: [(Said, &str); 5] = [
+    (Said::Ok, "ok"),
+    (Said::TimedOut, "timed_out"),
+    (Said::Failed, "failed"),
+    (Said::Wrong, "wrong"),
+    (Said::Cancelled, "cancelled"),
+];
 
 /// The upper ends of the buckets, in seconds.
 const BUCKETS: [f64; 12] = [0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 2.5];
@@ -63,7 +70,8 @@ impl Metrics {
         }
     }
 
-    pub(super) fn answered(&self, plan: usize, said: Said, took: Duration) {
+    /// A request came to its end, whichever.
+    pub(super) fn ended(&self, plan: usize, said: Said, took: Duration) {
         let (plan, seconds) = (&self.plans[plan], took.as_secs_f64());
         plan.said[said as usize].add(1);
         plan.nanos.add(u64::try_from(took.as_nanos()).unwrap_or(u64::MAX));
@@ -83,6 +91,34 @@ impl Metrics {
     }
 }
 
+/// A request that is being answered. Whatever becomes of it, it is counted once: on its loop, which drops it if its
+/// client goes away.
+pub(super) struct Counted<'s> {
+    site: &'s Site,
+    plan: usize,
+    begin: Instant,
+    said: Said,
+}
+
+impl<'s> Counted<'s> {
+    pub(super) fn new(site: &'s Site, plan: usize, begin: Instant) -> Self {
+        Self { site, plan, begin, said: Said::Cancelled }
+    }
+
+    /// It was answered. Gives when.
+    pub(super) fn end(mut self, said: Said) -> Instant {
+        self.said = said;
+        self.site.events.now()
+    }
+}
+
+impl Drop for Counted<'_> {
+    fn drop(&mut self) {
+        let took = self.site.events.now().saturating_duration_since(self.begin);
+        self.site.metrics.ended(self.plan, self.said, took);
+    }
+}
+
 /// The sums over all loops, as Prometheus reads them.
 pub(super) fn text(service: &Service) -> String {
     let mut text = String::new();
@@ -90,7 +126,7 @@ pub(super) fn text(service: &Service) -> String {
         service.sites.iter().map(|site| counter(&site.metrics).get()).sum()
     };
     let plans: Vec<_> = service.names().map(label).enumerate().collect();
-    head(&mut text, "ebbtide_requests_total", "counter", "Requests that were answered.");
+    head(&mut text, "ebbtide_requests_total", "counter", "Requests, and how they were answered.");
     for (plan, label) in &plans {
         for (said, name) in SAID {
             let count = sum(&|metrics| &metrics.plans[*plan].said[said as usize]);
@@ -125,6 +161,7 @@ pub(super) fn text(service: &Service) -> String {
         ),
         ("ebbtide_connections", "gauge", "Connections that are open.", open),
         ("ebbtide_requests_in_flight", "gauge", "Requests that are being answered.", in_flight),
+        ("ebbtide_late_nodes", "gauge", "Nodes that go on after their deadline.", service.late_now() as u64),
         ("ebbtide_late_nodes_total", "counter", "Nodes that ended after their deadline.", service.late()),
         ("ebbtide_pool_queued", "gauge", "CPU jobs that wait for a thread.", pool.cpu.queued as u64),
         ("ebbtide_pool_threads", "gauge", "Threads for CPU jobs.", pool.cpu.threads as u64),
@@ -157,10 +194,10 @@ mod tests {
     #[test]
     fn each_answer_is_in_the_bucket_that_ends_after_it() {
         let metrics = Metrics::new(1);
-        metrics.answered(0, Said::Ok, Duration::from_micros(250));
-        metrics.answered(0, Said::Failed, Duration::from_secs(9));
+        metrics.ended(0, Said::Ok, Duration::from_micros(250));
+        metrics.ended(0, Said::Failed, Duration::from_secs(9));
         let plan = &metrics.plans[0];
         assert_eq!(plan.buckets.each_ref().map(Counter::get)[..3], [0, 1, 0]);
-        assert_eq!(plan.said.each_ref().map(Counter::get), [1, 0, 1, 0]);
+        assert_eq!(plan.said.each_ref().map(Counter::get), [1, 0, 1, 0, 0]);
     }
 }

@@ -16,18 +16,15 @@ mod seldom;
 mod service;
 mod wire;
 
-use std::{io, sync::Arc, time::Duration};
+use std::{io, net::TcpListener, sync::Arc, time::Duration};
 
 use ebbtide::{
-    lifecycle::blame::Origin,
     lifecycle::{Gate, Terms},
+    reactor::Async,
     shutdown::DrainTimeout,
 };
 
-use self::{
-    listener::Listener,
-    service::{Service, Site},
-};
+use self::service::{Service, Site};
 use crate::{
     args,
     engine::Engine,
@@ -49,8 +46,7 @@ pub(crate) fn serve(args: args::Serve, library: Library, terminal: Terminal) -> 
     }
     inside::run(app, async move |app| {
         // Before anything else: a port that is taken is known at once.
-        let listener = Listener::bind(args.listen).map_err(|error| in_use(&args, &error))?;
-        let address = listener.address();
+        let socket = Async::<TcpListener>::bind(args.listen).map_err(|error| in_use(&args, &error))?;
         let endpoints = sources::endpoints(&args.sources, &app).await?;
         let registry = ebbtide_rank::registry(app.handle().clone(), &endpoints);
         let mut engines = Vec::new();
@@ -72,13 +68,22 @@ pub(crate) fn serve(args: args::Serve, library: Library, terminal: Terminal) -> 
             app: app.clone(),
             sites: sites.into(),
             requests: Gate::with(Terms { limit: Some(args.max_in_flight as usize), ..Terms::default() }),
+            requests_max: args.max_in_flight as usize,
             body_max: args.max_body,
             body_timeout: args.body_timeout_ms,
         });
-        let Ok(work) = app.admit_as(&Origin::here().named("listener")) else { return Ok(()) };
+        let told = service.clone();
+        let listener = app.listen(socket).on_trouble(move |error, failed| {
+            told.sites[0].metrics.not_accepted();
+            // Once, until somebody is accepted again.
+            if failed == 1 {
+                terminal.warn(format_args!("cannot accept connections: {error}"));
+            }
+        });
+        let address = listener.address().unwrap_or(args.listen);
         terminal.announce(format!("listening on http://{address}\n"));
         app.ready();
-        listener.serve(service, work, args.max_connections as usize, terminal).await;
+        listener::serve(listener, &service, args.max_connections as usize).await;
         Ok(())
     })
 }

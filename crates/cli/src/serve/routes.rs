@@ -22,7 +22,7 @@ use percent_encoding::percent_decode_str;
 use serde_json::json;
 
 use super::{
-    metrics::{self, Said},
+    metrics::{self, Counted, Said},
     reply::{self, Reply},
     service::Desk,
 };
@@ -78,12 +78,25 @@ impl Desk {
     async fn run(&self, at: usize, body: Incoming, work: &Admission<Tempo>) -> (Reply, Instant) {
         let (site, requests) = (self.site(), &self.service.requests);
         let (engine, begin) = (&site.engines[at], site.events.now());
-        let Ok(permit) = requests.enter() else {
+        let refused = |late| {
             site.metrics.refused();
-            let most = requests.in_flight();
-            let message = format!("{most} requests are being answered: try again later");
-            return (reply::later("overloaded", message), begin);
+            let answered = requests.in_flight();
+            let message = match late {
+                0 => format!("{answered} requests are being answered: try again later"),
+                late => format!(
+                    "{answered} requests are being answered, and {late} nodes of others still go on: try again later"
+                ),
+            };
+            (reply::later("overloaded", message), begin)
         };
+        let Ok(permit) = requests.enter() else { return refused(0) };
+        // Where nothing answers, each request would leave something behind, and there is no end to requests.
+        let late = self.service.late_now();
+        if late > 0 && late + requests.in_flight() > self.service.requests_max {
+            permit.settle(Outcome::HandedBack);
+            return refused(late);
+        }
+        let counted = Counted::new(site, at, begin);
         let (said, reply) = match self.read(body).await {
             Ok(request) => {
                 // It is a child of work that was accepted: none is refused but by a stop that has given up.
@@ -100,9 +113,7 @@ impl Desk {
             Err(wrong) => (Said::Wrong, wrong),
         };
         permit.settle(Outcome::Completed);
-        let end = site.events.now();
-        site.metrics.answered(at, said, end - begin);
-        (reply, end)
+        (reply, counted.end(said))
     }
 
     /// Reads a request, or says what is wrong with it.

@@ -18,6 +18,8 @@ pub(super) struct Service {
     pub(super) sites: Box<[Site]>,
     /// Those that are answered at the same time; there is a limit.
     pub(super) requests: Gate,
+    /// That limit. Nodes that go on after their run count, too.
+    pub(super) requests_max: usize,
     pub(super) body_max: usize,
     /// How long a client may take to send a body: it has a place among the requests meanwhile.
     pub(super) body_timeout: Duration,
@@ -41,6 +43,11 @@ impl Service {
     /// How many connections there are.
     pub(super) fn connections(&self) -> usize {
         self.sites.iter().map(|site| site.connections.in_flight()).sum()
+    }
+
+    /// How many nodes go on after their deadline. What they hold is held as by a request.
+    pub(super) fn late_now(&self) -> usize {
+        self.app.runners().in_flight()
     }
 
     /// How many nodes have ended after their deadline.

@@ -1,19 +1,12 @@
-//! Standard input, line by line, on a thread that may wait for it for good.
+//! Standard input, line by line.
 
-use std::{
-    future::poll_fn,
-    io::{self, BufRead, Read},
-    sync::{
-        Arc,
-        mpsc::{Receiver, SyncSender, TryRecvError, sync_channel},
-    },
-    task::Poll,
-    thread,
+use std::io::{self, BufRead, Read};
+
+use crate::{
+    fault::Fault,
+    request::REQUEST_BYTES_MAX,
+    stdin::{Pieces, Tray},
 };
-
-use futures_util::task::AtomicWaker;
-
-use crate::{fault::Fault, request::REQUEST_BYTES_MAX};
 
 /// So many lines are read before somebody has to take one.
 const AHEAD: usize = 256;
@@ -22,42 +15,21 @@ const AHEAD: usize = 256;
 pub(super) type Line = (u64, Result<String, String>);
 
 /// The lines of standard input, but for blank ones.
-pub(super) struct Lines {
-    taken: Receiver<Line>,
-    waker: Arc<AtomicWaker>,
-}
+pub(super) struct Lines(Pieces<Line>);
 
 impl Lines {
-    /// Begins to read. The thread is not waited for: it may sit at a terminal that nobody types at.
+    /// Begins to read.
     pub(super) fn read() -> Result<Self, Fault> {
-        let ((lines, taken), waker) = (sync_channel(AHEAD), Arc::new(AtomicWaker::new()));
-        let told = waker.clone();
-        let read = move || {
-            read_all(&mut io::stdin().lock(), &lines, &|| told.wake());
-            drop(lines);
-            told.wake();
-        };
-        let started = thread::Builder::new().name("stdin".to_owned()).spawn(read);
-        started
-            .map_err(|error| Fault::new(71, format!("cannot start a thread for standard input: {error}")))?;
-        Ok(Self { taken, waker })
+        Pieces::read(AHEAD, |lines| read_all(&mut io::stdin().lock(), lines)).map(Self)
     }
 
     /// The next line; none at the end. Dropped before its end, it has taken none.
     pub(super) async fn next(&mut self) -> Option<Line> {
-        poll_fn(|cx| {
-            self.waker.register(cx.waker());
-            match self.taken.try_recv() {
-                Ok(line) => Poll::Ready(Some(line)),
-                Err(TryRecvError::Empty) => Poll::Pending,
-                Err(TryRecvError::Disconnected) => Poll::Ready(None),
-            }
-        })
-        .await
+        self.0.next().await
     }
 }
 
-fn read_all(input: &mut impl BufRead, lines: &SyncSender<Line>, told: &impl Fn()) {
+fn read_all(input: &mut impl BufRead, lines: &Tray<Line>) {
     let mut number = 0;
     loop {
         number += 1;
@@ -74,14 +46,13 @@ fn read_all(input: &mut impl BufRead, lines: &SyncSender<Line>, told: &impl Fn()
                 Err(_) => Err("it is not UTF-8 text".to_owned()),
             },
             Err(error) => {
-                let _ = lines.send((number, Err(format!("cannot read it: {error}"))));
+                lines.put((number, Err(format!("cannot read it: {error}"))));
                 return;
             }
         };
-        if lines.send((number, line)).is_err() {
+        if !lines.put((number, line)) {
             return;
         }
-        told();
     }
 }
 
@@ -104,12 +75,13 @@ fn skip_line(input: &mut impl BufRead) {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::mpsc::sync_channel;
+
     use super::*;
 
     fn lines_of(text: &[u8]) -> Vec<Line> {
         let (lines, taken) = sync_channel(AHEAD);
-        read_all(&mut &*text, &lines, &|| ());
-        drop(lines);
+        read_all(&mut &*text, &Tray::into(lines));
         taken.iter().collect()
     }
 

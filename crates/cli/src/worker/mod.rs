@@ -79,7 +79,7 @@ async fn link(app: &App, url: &str) -> Result<Link, Fault> {
     let server =
         sources::server(url).map_err(|fault| fault.hint("a mailbox is `memory`, or redis://HOST:PORT"))?;
     // By a link that gives up soon, and knows why: the one to work with waits longer for a server that comes back.
-    sources::greet(&sources::link(app, &server, sources::hasty()), &server).await?;
+    sources::greet(app, &sources::link(app, &server, sources::hasty())).await?;
     let link = sources::link(app, &server, Settings::default());
     // Its name is its own: those of the sources have a number.
     let _ = app.register(format!("mailbox at {}", link.address()), sources::LINKS, link.clone());

@@ -1,7 +1,10 @@
 //! `ebbtide send`: puts requests into a queue, and waits for the answers if asked to.
 
 use std::{
+    cell::{Cell, RefCell},
+    future::Future,
     hash::{BuildHasher, Hasher, RandomState},
+    pin::pin,
     time::Duration,
 };
 
@@ -9,8 +12,10 @@ use ebbtide::{
     App,
     mailbox::{Address, Mailbox, Message, Pull, RedisMailbox, Reply, Settlement, Span},
     sleep,
+    timeout::timeout,
 };
 use ebbtide_rank::Request;
+use futures_util::future::{Either, select};
 use serde_json::json;
 
 use super::{
@@ -27,18 +32,22 @@ use crate::{
 /// How long to wait for a server that has gone before it is asked again.
 const AGAIN: Duration = Duration::from_millis(200);
 
-/// What became of the requests.
+/// What became of the requests. They are sent and their answers printed side by side.
 #[derive(Default)]
 struct Sent {
-    sent: u64,
+    sent: Cell<u64>,
+    /// There will be no more.
+    is_all: Cell<bool>,
     /// Lines that were no requests.
-    bad: u64,
-    answered: u64,
-    failed: u64,
+    bad: Cell<u64>,
+    answered: Cell<u64>,
+    failed: Cell<u64>,
+    /// Nobody reads the answers any more.
+    is_unread: Cell<bool>,
     /// Why not all lines were read.
-    cut_off: Option<String>,
+    cut_off: RefCell<Option<String>>,
     /// Why answers could not be received, the last time.
-    trouble: Option<String>,
+    trouble: RefCell<Option<String>>,
 }
 
 pub(crate) fn send(args: args::Send, terminal: Terminal) -> Result<(), Fault> {
@@ -64,23 +73,17 @@ pub(crate) fn send(args: args::Send, terminal: Terminal) -> Result<(), Fault> {
             }
             None => None,
         };
-        let mut sent = Sent::default();
-        let ended = async {
-            sent.send_all(&app, &args, &queue, delay, replies.as_ref(), terminal).await?;
-            if let (Some(replies), Some(seconds)) = (&replies, args.wait_seconds) {
-                let answers = sent.print_answers(replies, terminal);
-                let waited = app.token().wrap(ebbtide::timeout::timeout(
-                    app.handle(),
-                    Duration::from_secs(seconds),
-                    answers,
-                ));
-                if let Ok(Ok(printed)) = waited.await {
-                    printed?;
+        let sent = Sent::default();
+        let ended = {
+            let printing = async {
+                match &replies {
+                    Some(replies) => sent.print_answers(replies, terminal).await,
+                    None => Ok(()),
                 }
-            }
-            Ok(())
-        }
-        .await;
+            };
+            let sending = sent.send_all(&app, &args, &queue, delay, replies.as_ref(), terminal);
+            sent.both(&app, sending, printing, args.wait_seconds).await
+        };
         if let Some(replies) = replies {
             // If it cannot be taken off now, it stays, with nothing in it.
             let _ = replies.remove().await;
@@ -91,8 +94,37 @@ pub(crate) fn send(args: args::Send, terminal: Terminal) -> Result<(), Fault> {
 }
 
 impl Sent {
+    /// Sends, and prints what is answered meanwhile; then what is answered within the time that there is.
+    async fn both(
+        &self,
+        app: &App,
+        sending: impl Future<Output = Result<(), Fault>>,
+        printing: impl Future<Output = Result<(), Fault>>,
+        wait_seconds: Option<u64>,
+    ) -> Result<(), Fault> {
+        let mut printing = pin!(printing);
+        let sent = match select(pin!(sending), printing.as_mut()).await {
+            Either::Left((sent, _)) => sent,
+            Either::Right((Ok(()), sending)) => return sending.await,
+            Either::Right((printed, _)) => return printed,
+        };
+        let wait = match sent {
+            Ok(()) => wait_seconds.map_or(Duration::ZERO, Duration::from_secs),
+            // What is there already is still printed.
+            Err(_) => AGAIN,
+        };
+        self.is_all.set(true);
+        if self.answered < self.sent {
+            let waited = app.token().wrap(timeout(app.handle(), wait, printing));
+            if let Ok(Ok(printed)) = waited.await {
+                printed?;
+            }
+        }
+        sent
+    }
+
     async fn send_all(
-        &mut self,
+        &self,
         app: &App,
         args: &args::Send,
         queue: &RedisMailbox,
@@ -111,7 +143,7 @@ impl Sent {
                 Ok(None) => return Ok(()),
                 // Standard input may stay open for good.
                 Err(_) => {
-                    self.cut_off = token.reason().map(|reason| reason.to_string());
+                    *self.cut_off.borrow_mut() = token.reason().map(|reason| reason.to_string());
                     return Ok(());
                 }
             }
@@ -119,7 +151,7 @@ impl Sent {
     }
 
     async fn send(
-        &mut self,
+        &self,
         queue: &RedisMailbox,
         (number, line): Line,
         delay: Span,
@@ -138,40 +170,43 @@ impl Sent {
                 sent.map_err(|error| {
                     Fault::new(code::UNAVAILABLE, format!("line {number} was not sent: {error}"))
                 })?;
-                self.sent += 1;
+                self.sent.update(|sent| sent + 1);
             }
             Err(why) => {
-                self.bad += 1;
+                self.bad.update(|bad| bad + 1);
                 terminal.warn(format_args!("line {number} was not sent: {why}"));
             }
         }
         Ok(())
     }
 
-    /// Prints answers as they come, until all are there.
-    async fn print_answers(&mut self, replies: &RedisMailbox, terminal: Terminal) -> Result<(), Fault> {
-        while self.answered < self.sent {
+    /// Prints answers as they come, until all are there, or nobody reads them.
+    async fn print_answers(&self, replies: &RedisMailbox, terminal: Terminal) -> Result<(), Fault> {
+        while !self.is_all.get() || self.answered < self.sent {
             let deliveries = match replies.receive(Pull::default()).await {
                 Ok(deliveries) => deliveries,
                 // The server may be back before the time is up.
                 Err(error) => {
-                    self.trouble = Some(error.to_string());
+                    *self.trouble.borrow_mut() = Some(error.to_string());
                     sleep(AGAIN).await;
                     continue;
                 }
             };
             for delivery in deliveries {
-                self.answered += 1;
+                self.answered.update(|answered| answered + 1);
                 let mut line = match Reply::decode(delivery.body) {
                     Ok(Reply::Done(answer)) => answer.to_vec(),
                     Ok(Reply::Failed(why)) => {
-                        self.failed += 1;
+                        self.failed.update(|failed| failed + 1);
                         json!({"error": {"message": *why}}).to_string().into_bytes()
                     }
                     Err(error) => return Err(Fault::new(code::FAILED, error.to_string())),
                 };
                 line.push(b'\n');
-                terminal.print(line)?;
+                if !terminal.print_while_read(line)? {
+                    self.is_unread.set(true);
+                    return Ok(());
+                }
                 // It goes with its mailbox in any case.
                 let _ = replies.settle(delivery.receipt, Settlement::Ack).await;
             }
@@ -180,11 +215,13 @@ impl Sent {
     }
 
     fn verdict(&self, waited: bool, terminal: Terminal) -> Result<(), Fault> {
-        let Self { sent, bad, answered, failed, cut_off, trouble } = self;
-        if *bad > 0 {
+        let [sent, bad, answered, failed] =
+            [&self.sent, &self.bad, &self.answered, &self.failed].map(Cell::get);
+        let (trouble, cut_off) = (self.trouble.borrow(), self.cut_off.borrow());
+        if bad > 0 {
             return Err(Fault::data(format!("{sent} sent; {bad} lines were no requests, and were not")));
         }
-        if waited && (answered < sent || *failed > 0) {
+        if waited && (answered < sent && !self.is_unread.get() || failed > 0) {
             let missing = sent - answered;
             let why = trouble.as_ref().map_or_else(String::new, |trouble| format!(": {trouble}"));
             return Err(Fault::new(
@@ -192,7 +229,7 @@ impl Sent {
                 format!("{sent} sent; {failed} failed, {missing} have no answer yet{why}"),
             ));
         }
-        if let Some(why) = cut_off {
+        if let Some(why) = &*cut_off {
             return Err(Fault::new(
                 code::FAILED,
                 format!("{sent} sent; {why} came before the end of the input"),

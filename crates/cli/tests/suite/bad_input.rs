@@ -115,7 +115,7 @@ fn flags_and_commands_that_are_not_there_are_told_with_the_nearest() {
         (&["run", "hello", "--cpu-threads", "0"], "1..=1024"),
         (&["run", "hello", "--request", "{}", "--request-file", "x"], "cannot be used with"),
         (&["run", "hello", "--load-demo-data"], "--redis"),
-        (&["serve", "hello", "--listen", "here"], "invalid socket address"),
+        (&["serve", "hello", "--listen", "here"], "as in 127.0.0.1:8080 or localhost:8080"),
         (
             &["serve", "hello", "--listen", "127.0.0.1:0", "--drain-timeout-seconds", "-1"],
             "seconds from 1 to 300",
@@ -204,4 +204,14 @@ fn what_is_wrong_with_an_endpoints_file_is_told_with_its_place() {
     folder.file("store.json", "{}");
     let said = ebbtide(["run", &plan, "--endpoints", &file]).ends_with(65);
     said.complains(["there is no endpoint \"cache\" (did you mean \"cahce\"?)"]);
+}
+
+#[test]
+fn an_endpoints_file_may_be_a_pipe_which_is_read_once() {
+    let folder = Folder::new();
+    let store = folder.file("store.json", r#"{"user:1": {"age": 31}}"#);
+    let reads = folder.plan("reads", "viewer", "{}");
+    let args = ["run", &reads, "--request", r#"{"user_id": 1}"#, "--endpoints", "/dev/stdin"];
+    let said = ebbtide(args).input(format!(r#"{{"default": {{"store": "{store}"}}}}"#)).ends_with(0);
+    assert_eq!(said.json()["candidates"][0]["fields"]["age"], 31);
 }

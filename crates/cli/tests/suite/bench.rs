@@ -2,7 +2,7 @@
 
 use rustix::process::Signal;
 
-use super::{files::Folder, program::ebbtide};
+use super::{colours::told_on_a_terminal, fake_redis::FakeRedis, files::Folder, program::ebbtide};
 
 #[test]
 fn a_bench_tells_everything_to_people() {
@@ -41,6 +41,24 @@ fn every_request_is_counted_once_however_many_loops_answer() {
         let json = ebbtide(args).ends_with(0).json();
         assert_eq!((&json["ok"], &json["failed"]), (&101.into(), &0.into()), "{loops}: {json}");
     }
+}
+
+#[test]
+fn those_who_ask_take_turns_also_where_nothing_is_waited_for() {
+    let args = ["bench", "hello", "--requests", "20000", "--concurrency", "50", "--loops", "1", "--json"];
+    let json = ebbtide(args).ends_with(0).json();
+    let figure = |name: &str| json[name].as_f64().unwrap();
+    // Each waits for all others, in a busy system for some of them longer. Who is answered at once waits for nobody.
+    let waiting = figure("p90_us") / 1e6 * figure("requests_per_second");
+    assert!(waiting > 10.0, "{waiting} at a time: {json}");
+}
+
+#[test]
+fn a_bar_is_drawn_on_a_terminal_once_there_is_something_to_say() {
+    let told = told_on_a_terminal(ebbtide(["bench", "hello", "--requests", "100000", "--loops", "1"]));
+    let frames: Vec<&str> = told.matches("/100000 requests, ").collect();
+    assert!(frames.len() > 1, "{told:?}");
+    assert!(!told.contains(" 0/100000") && !told.contains(", 0/s"), "{told:?}");
 }
 
 #[test]
@@ -96,12 +114,12 @@ fn numbers_that_make_no_sense_are_refused() {
 
 #[test]
 fn what_a_stop_cuts_off_is_no_failure() {
-    let folder = Folder::new();
-    let plan = folder.sleeping("stuck", 60_000);
-    // More than a pipe holds: once it is written, the app is there that reads it.
-    let request = format!("{{\"user_id\": 1}}{}", " ".repeat(500_000));
-    let mut bench = ebbtide(["bench", &plan, "--requests", "5", "--json"]).input(request).start();
+    let (folder, redis) = (Folder::new(), FakeRedis::mute());
+    let plan = folder.plan("reads", "viewer", "{}");
+    let args = ["bench", &plan, "--redis", &redis.url, "--redis-timeout-ms", "60000"];
+    let mut bench = ebbtide(args.into_iter().chain(["--requests", "5", "--json"])).start();
     bench.close_input();
+    redis.is_asked();
     bench.gets(Signal::INT);
     let said = bench.ends();
     assert_eq!((said.code, &said.json()["failed"]), (Some(0), &0.into()), "{said:#?}");

@@ -1,11 +1,13 @@
 //! Each exit code that the help lists is one that a process ends with. 0, 1 and 2 are all over this suite; 70 is
 //! a mistake of our own, and so is proved inside, where one can be made.
 
-use std::fs::File;
+use std::{fs::File, time::Duration};
 
+use ebbtide::lifecycle::time::{Clock as _, SystemClock};
 use rustix::process::Signal;
 
 use super::{
+    fake_redis::FakeRedis,
     files::Folder,
     program::ebbtide,
     site::{REQUEST, Site},
@@ -80,6 +82,76 @@ fn a_server_that_is_not_there_is_69() {
 }
 
 #[test]
+fn a_server_of_an_endpoints_file_that_is_not_there_is_69() {
+    let folder = Folder::new();
+    let file = folder.file("endpoints.json", r#"{"other": {"redis": "redis://127.0.0.1:1"}}"#);
+    for args in [["run", "feed"], ["serve", "feed"]] {
+        ebbtide(args.into_iter().chain(["--endpoints", &file])).ends_with(69).complains([
+            "error: cannot reach redis://127.0.0.1:1",
+            "Connection refused",
+            "hint: is the server running?",
+        ]);
+    }
+}
+
+#[test]
+fn a_server_that_lets_nobody_in_is_told_with_what_it_wants() {
+    let table = [
+        ("-NOAUTH Authentication required.\r\n", "hint: it wants a password: redis://:PASSWORD@HOST:PORT"),
+        (
+            "-WRONGPASS invalid username-password pair or user is disabled.\r\n",
+            "hint: it does not know this user",
+        ),
+        (
+            "-ERR AUTH <password> called without any password configured for the default user.\r\n",
+            "hint: it has no password: leave the one in the URL out",
+        ),
+        ("HTTP/1.1 400 Bad Request\r\n\r\n", "hint: what listens there is no Redis server"),
+        ("+HELLO\r\n", "hint: what listens there is no Redis server"),
+    ];
+    for (answer, hint) in table {
+        let redis = FakeRedis::saying(answer);
+        ebbtide(["run", "hello", "--redis", &redis.url])
+            .ends_with(69)
+            .complains(["error: cannot reach redis://127.0.0.1:", hint]);
+    }
+}
+
+#[test]
+fn a_server_that_is_far_away_is_waited_for() {
+    let plan = Folder::new();
+    let reads = plan.plan("reads", "viewer", "{}");
+    let redis = FakeRedis::distant(Duration::from_millis(600));
+    ebbtide(["run", &reads, "--redis", &redis.url]).ends_with(0);
+    let redis = FakeRedis::distant(Duration::from_millis(1500));
+    let args = ["run", &reads, "--redis", &redis.url];
+    ebbtide(args).ends_with(69).complains(["not connected within 1s", "--redis-timeout-ms"]);
+    ebbtide(args.into_iter().chain(["--redis-timeout-ms", "10000"])).ends_with(0);
+}
+
+#[test]
+fn a_server_that_never_answers_is_69() {
+    let redis = FakeRedis::empty();
+    redis.is_silent(true);
+    ebbtide(["run", "feed", "--redis", &redis.url]).ends_with(69).complains(["not connected within 1s"]);
+}
+
+#[test]
+fn the_variable_that_the_help_names_is_how_long_a_stop_may_take() {
+    let folder = Folder::new();
+    let plan = folder.sleeping("stuck", 60_000);
+    let help = ebbtide(["serve", "--help"]).ends_with(0).out;
+    let (_, after) = help.split_once("by default 30, or what `").unwrap();
+    let (variable, _) = after.split_once('`').unwrap();
+    let site = Site::with([(variable, "1")], [&*plan]);
+    let _client = site.begin("stuck");
+    let begin = SystemClock.now();
+    site.process.gets(Signal::TERM);
+    assert_eq!(site.process.ends().code, Some(75));
+    assert!(SystemClock.now() - begin < Duration::from_secs(20), "less than what it is by default");
+}
+
+#[test]
 fn no_threads_is_71() {
     // More than any address space has: no thread can be started.
     let stack = (1_u64 << 50).to_string();
@@ -89,7 +161,10 @@ fn no_threads_is_71() {
 
 #[test]
 fn a_disk_that_is_full_is_74() {
-    let table: [&[&str]; 6] = [
+    let table: [&[&str]; 9] = [
+        &["--help"],
+        &["--version"],
+        &["run", "--help"],
         &["run", "hello"],
         &["check", "hello"],
         &["ops"],

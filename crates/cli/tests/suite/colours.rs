@@ -1,26 +1,41 @@
 //! Colours are for terminals.
 
-use std::{fs::File, io::Read as _, os::unix::ffi::OsStrExt as _};
+use std::{fs::File, io::Read as _, os::unix::ffi::OsStrExt as _, thread};
 
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 
-use super::program::ebbtide;
+use super::program::{Program, Said, ebbtide};
 
 const CHECK: [&str; 3] = ["check", "hello", "plans/bad/syntax.json"];
 
 /// What is printed on a terminal, and on standard error, which is none.
-fn on_a_terminal(program: impl FnOnce() -> super::program::Program) -> (String, String) {
+fn on_a_terminal(program: impl FnOnce() -> Program) -> (String, String) {
+    let (printed, said) = watched(|terminal| program().out(terminal));
+    (printed, said.err)
+}
+
+/// What is told on standard error where that is a terminal.
+pub(crate) fn told_on_a_terminal(program: Program) -> String {
+    watched(|terminal| program.err(terminal)).0
+}
+
+/// Runs a program with a terminal of its own, and gives what came there.
+fn watched(program: impl FnOnce(File) -> Program) -> (String, Said) {
     let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
     grantpt(&ours).unwrap();
     unlockpt(&ours).unwrap();
     let name = ptsname(&ours, Vec::new()).unwrap();
     let name = std::ffi::OsStr::from_bytes(name.as_bytes());
     let theirs = File::options().read(true).write(true).open(name).unwrap();
-    let said = program().out(theirs).run();
-    let mut printed = Vec::new();
-    // Its end is an error of the system: nobody has the other side open any more.
-    let _ = File::from(ours).read_to_end(&mut printed);
-    (String::from_utf8(printed).unwrap(), said.err)
+    // Meanwhile: a terminal holds little that nobody reads.
+    let reader = thread::spawn(move || {
+        let mut printed = Vec::new();
+        // Its end is an error of the system: nobody has the other side open any more.
+        let _ = File::from(ours).read_to_end(&mut printed);
+        String::from_utf8(printed).unwrap()
+    });
+    let said = program(theirs).run();
+    (reader.join().unwrap(), said)
 }
 
 #[test]

@@ -1,8 +1,12 @@
 //! Clients that ask as fast as they are answered, each on one connection.
 
 use std::{
+    collections::BTreeSet,
     net::SocketAddr,
-    sync::mpsc::{self, Receiver},
+    sync::{
+        atomic::{AtomicBool, Ordering},
+        mpsc::{self, Receiver},
+    },
     thread::{self, JoinHandle},
 };
 
@@ -51,4 +55,28 @@ impl Loader {
     pub(crate) fn ends(self) -> u64 {
         self.clients.into_iter().map(|client| client.join().expect("no request fails")).sum()
     }
+}
+
+/// The statuses that clients get, whatever they are, while `meanwhile` goes on.
+pub(crate) fn crowd(
+    address: SocketAddr,
+    clients: usize,
+    path: &str,
+    meanwhile: impl FnOnce(),
+) -> BTreeSet<u16> {
+    let over = &AtomicBool::new(false);
+    thread::scope(|threads| {
+        let ask = || {
+            let mut statuses = BTreeSet::new();
+            let mut client = Client::connect(address).unwrap();
+            while !over.load(Ordering::Relaxed) {
+                statuses.insert(client.ask("POST", path, REQUEST).unwrap().status);
+            }
+            statuses
+        };
+        let clients: Vec<_> = (0..clients).map(|_| threads.spawn(ask)).collect();
+        meanwhile();
+        over.store(true, Ordering::Relaxed);
+        clients.into_iter().flat_map(|client| client.join().unwrap()).collect()
+    })
 }

@@ -5,6 +5,7 @@ use std::{fs::File, io};
 use rustix::process::Signal;
 
 use super::{
+    files::Folder,
     program::{ebbtide, redirected},
     redis::Post,
 };
@@ -23,18 +24,39 @@ const PRINTING: [&[&str]; 7] = [
 #[test]
 fn a_pipe_that_nobody_reads_is_no_error() {
     for args in PRINTING {
-        let (reader, writer) = io::pipe().unwrap();
-        drop(reader);
-        let said = ebbtide(args).out(writer).ends_with(0);
+        let code = if args[0] == "check" { 65 } else { 0 };
+        let said = ebbtide(args).out(unread()).ends_with(code);
         assert_eq!(said.err, "", "{args:?}");
     }
 }
 
 #[test]
-fn a_worker_whose_answers_nobody_reads_ends() {
+fn a_failure_is_one_also_where_nobody_reads_of_it() {
+    let folder = Folder::new();
+    let broken = folder.failing("broken");
+    let table: [(&[&str], i32); 4] = [
+        (&["run", &broken, "--json"], 1),
+        (&["check", "plans/bad/names.json", "hello", "--json"], 65),
+        (&["check", "hello", "nowhere"], 66),
+        (&["bench", &broken, "--requests", "2"], 1),
+    ];
+    for (args, code) in table {
+        ebbtide(args).out(unread()).ends_with(code);
+    }
+    let said = ebbtide(["worker", &broken, "--attempts", "1"]).input("{\"user_id\": 1}\n").out(unread());
+    said.ends_with(1).complains(["of 1 lines: 1 failed"]);
+}
+
+/// A pipe that nobody reads.
+fn unread() -> io::PipeWriter {
     let (reader, writer) = io::pipe().unwrap();
     drop(reader);
-    let said = ebbtide(["worker", "hello"]).input("{\"user_id\": 1}\n".repeat(50)).out(writer).ends_with(0);
+    writer
+}
+
+#[test]
+fn a_worker_whose_answers_nobody_reads_ends() {
+    let said = ebbtide(["worker", "hello"]).input("{\"user_id\": 1}\n".repeat(50)).out(unread()).ends_with(0);
     assert_eq!(said.err, "");
 }
 
@@ -49,6 +71,23 @@ fn standard_input_that_is_closed_is_empty() {
     redirected("<&-", ["run", "hello", "--request-file", "-"])
         .ends_with(65)
         .complains(["there is no request"]);
+}
+
+#[test]
+fn a_signal_ends_whoever_waits_for_a_request_that_does_not_come() {
+    for args in
+        [&["run", "hello"][..], &["bench", "hello"], &["run", "hello", "--request-file", "/dev/stdin"]]
+    {
+        for signal in [Signal::INT, Signal::TERM] {
+            let mut waits = ebbtide(args).input("{").start();
+            // More than a pipe holds: once it is written, the app is there that reads it.
+            waits.feed(&[b' '; 100_000]);
+            waits.gets(signal);
+            let said = waits.ends_unasked();
+            assert_eq!(said.code, Some(1), "{said:#?}");
+            said.complains(["error: told to stop before it had begun: SIG"]);
+        }
+    }
 }
 
 #[test]
@@ -77,9 +116,7 @@ fn a_server_goes_on_where_it_cannot_say_that_it_listens() {
 fn a_worker_goes_on_where_nobody_reads_that_it_works() {
     let post = Post::start();
     post.put("feed", r#"{"user_id": 1}"#);
-    let (reader, writer) = io::pipe().unwrap();
-    drop(reader);
     let args = post.args(&["worker", "hello", "--max-iterations", "1"]);
-    let said = ebbtide(args).out(writer).ends_with(0);
+    let said = ebbtide(args).out(unread()).ends_with(0);
     assert_eq!((&*said.err, post.count("feed")), ("", 0));
 }

@@ -58,8 +58,17 @@ pub(crate) fn ebbtide<A: AsRef<OsStr>>(args: impl IntoIterator<Item = A>) -> Pro
 
 /// The program, started by a shell that changes its standard streams, as with `<&-`.
 pub(crate) fn redirected<A: AsRef<OsStr>>(how: &str, args: impl IntoIterator<Item = A>) -> Program {
+    in_a_shell(&format!("exec \"$0\" \"$@\" {how}"), args)
+}
+
+/// The program, started as by `nohup`.
+pub(crate) fn deaf_to_hangups<A: AsRef<OsStr>>(args: impl IntoIterator<Item = A>) -> Program {
+    in_a_shell("trap '' HUP; exec \"$0\" \"$@\"", args)
+}
+
+fn in_a_shell<A: AsRef<OsStr>>(script: &str, args: impl IntoIterator<Item = A>) -> Program {
     let mut shell = Command::new("sh");
-    shell.arg("-c").arg(format!("exec \"$0\" \"$@\" {how}")).arg(env!("CARGO_BIN_EXE_ebbtide"));
+    shell.arg("-c").arg(script).arg(env!("CARGO_BIN_EXE_ebbtide"));
     Program::of(shell, args)
 }
 
@@ -95,6 +104,12 @@ impl Program {
         self
     }
 
+    /// Where its standard error goes.
+    pub(crate) fn err(mut self, err: impl Into<Stdio>) -> Self {
+        self.command.stderr(err);
+        self
+    }
+
     /// Runs it to its end.
     pub(crate) fn run(mut self) -> Said {
         let mut process = self.command.spawn().unwrap();
@@ -103,6 +118,8 @@ impl Program {
             // It may end before it has read everything.
             thread::spawn(move || drop(stdin.write_all(&self.input)))
         });
+        // What it was given is closed here, too.
+        drop(self.command);
         let output = process.wait_with_output().unwrap();
         if let Some(writer) = writer {
             writer.join().unwrap();
@@ -181,6 +198,11 @@ impl Running {
 
     pub(crate) fn gets(&self, signal: Signal) {
         kill_process(Pid::from_child(&self.process), signal).unwrap();
+    }
+
+    /// Writes to its standard input, and waits until all is read that a pipe does not hold.
+    pub(crate) fn feed(&mut self, bytes: &[u8]) {
+        self.input.as_mut().unwrap().write_all(bytes).unwrap();
     }
 
     pub(crate) fn close_input(&mut self) {

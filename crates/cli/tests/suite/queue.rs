@@ -47,6 +47,36 @@ fn what_is_sent_is_answered_to_whoever_waits() {
 }
 
 #[test]
+fn answers_are_printed_while_requests_are_still_sent() {
+    let post = Post::start();
+    let worker = worker(&post, "hello", &[]);
+    let mut sender = send(&post, &["--wait-seconds", "30"]).start();
+    for number in 0..3 {
+        sender.feed(format!("{{\"user_id\": 1, \"request_id\": \"{number}\"}}\n").as_bytes());
+        let answer = sender.line().unwrap();
+        assert!(answer.contains(&format!("\"request_id\":\"{number}\"")), "{answer}");
+    }
+    let said = sender.ends();
+    assert_eq!(said.code, Some(0), "{said:#?}");
+    stops(worker);
+}
+
+#[test]
+fn what_was_answered_is_printed_also_if_the_server_goes_before_all_is_sent() {
+    let mut post = Post::start();
+    let worker = worker(&post, "hello", &[]);
+    let mut sender = send(&post, &["--wait-seconds", "30"]).input(requests(3)).start();
+    let answers: BTreeSet<_> = (0..3).map(|_| sender.line().unwrap()).collect();
+    assert_eq!(answers.len(), 3);
+    post.server.kill();
+    sender.feed(b"{\"user_id\": 1}\n");
+    let said = sender.ends_unasked();
+    assert_eq!(said.code, Some(69), "{said:#?}");
+    said.complains(["was not sent"]);
+    drop(worker);
+}
+
+#[test]
 fn nothing_is_lost_when_a_worker_is_stopped_in_the_middle() {
     let (post, folder) = (Post::start(), Folder::new());
     let plan = folder.sleeping("slow", 20);

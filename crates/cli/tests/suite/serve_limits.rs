@@ -83,6 +83,7 @@ fn room_that_a_client_leaves_is_given_to_the_next() {
     site.post("/plans/hello", REQUEST).is_error(503, "overloaded");
     drop(held);
     while site.metrics()["ebbtide_requests_in_flight"] > 0.0 {}
+    assert_eq!(site.metrics()["ebbtide_requests_total{plan=\"slow\",outcome=\"cancelled\"}"], 1.0);
     assert_eq!(site.post("/plans/hello", REQUEST).status, 200);
 }
 

@@ -6,7 +6,7 @@ use super::{
     files::Folder,
     http::Client,
     loader::Loader,
-    program::{PATIENCE, Said},
+    program::{PATIENCE, Said, deaf_to_hangups},
     site::{REQUEST, Site},
 };
 
@@ -145,4 +145,20 @@ fn a_client_that_does_not_send_its_head_or_take_its_answer_holds_up_no_stop() {
     site.process.gets(Signal::TERM);
     let said = site.process.ends();
     assert_eq!(said.code, Some(0), "{said:#?}");
+}
+
+#[test]
+fn a_server_drains_when_its_terminal_goes_unless_it_was_started_to_stay() {
+    let mut site = Site::start(["hello"]);
+    site.process.gets(Signal::HUP);
+    site.process.tells("stopping: SIGHUP");
+    assert_eq!(site.process.ends().code, Some(0));
+
+    let site = Site::of(deaf_to_hangups(["serve", "hello", "--listen", "127.0.0.1:0"]));
+    site.process.gets(Signal::HUP);
+    assert_eq!(site.post("/plans/hello", REQUEST).status, 200);
+    site.process.gets(Signal::TERM);
+    let said = site.process.ends();
+    assert_eq!(said.code, Some(0), "{said:#?}");
+    said.complains(["stopping: SIGTERM"]);
 }

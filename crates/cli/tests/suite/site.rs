@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, net::SocketAddr};
 
 use super::{
     http::{Answer, Client},
-    program::{Running, ebbtide},
+    program::{Program, Running, ebbtide},
 };
 
 /// A request for user 1.
@@ -18,8 +18,23 @@ pub(crate) struct Site {
 impl Site {
     /// Serves on a free port. It listens when this returns.
     pub(crate) fn start<'a>(args: impl IntoIterator<Item = &'a str>) -> Self {
+        Self::with([], args)
+    }
+
+    /// The same, with variables in its environment.
+    pub(crate) fn with<'a, const N: usize>(
+        variables: [(&str, &str); N],
+        args: impl IntoIterator<Item = &'a str>,
+    ) -> Self {
         let args = ["serve", "--listen", "127.0.0.1:0"].into_iter().chain(args);
-        let mut process = ebbtide(args).start();
+        let program =
+            variables.into_iter().fold(ebbtide(args), |program, (name, value)| program.env(name, value));
+        Self::of(program)
+    }
+
+    /// The server that this program is.
+    pub(crate) fn of(program: Program) -> Self {
+        let mut process = program.start();
         let Some(line) = process.line() else { panic!("it does not listen: {:#?}", process.ends()) };
         let address = line.strip_prefix("listening on http://").unwrap().parse().unwrap();
         Self { process, address }

@@ -10,34 +10,19 @@ use super::{
     wanted::Wanted,
 };
 use crate::{
-    check,
+    circle,
     error::{Code, PlanError, PlanErrors},
     graph::{Graph, Handle},
 };
 
-/// So many circles are told: with more, the plan was not mistyped.
-const CIRCLES_TOLD_MAX: usize = 16;
-
-/// Tells the circles that have no node in common.
+/// Tells the circles that have no node in common, each from the node that stands first in the text.
 pub(super) fn circles<R, V>(draft: &Draft<'_, R, V>, mistakes: &mut Mistakes<'_>) {
-    let mut successors = vec![Vec::new(); draft.nodes.len()];
-    for (nth, node) in draft.nodes.iter().enumerate() {
-        for edge in node.edges() {
-            successors[edge as usize].push(nth as u32);
-        }
-    }
-    for _ in 0..CIRCLES_TOLD_MAX {
-        let Some(mut circle) = check::circle(&successors) else { return };
-        // It is told from the node that stands first in the text.
-        let first = circle.iter().enumerate().min_by_key(|(_, node)| **node).map_or(0, |(at, _)| at);
-        circle.rotate_left(first);
+    let nodes = draft.nodes.iter().enumerate();
+    let edges = nodes.flat_map(|(nth, node)| node.edges().map(move |input| (input, nth as u32)));
+    for circle in circle::circles(draft.nodes.len(), edges) {
         let names: Vec<&str> = circle.iter().map(|node| &*draft.nodes[*node as usize].name).collect();
-        let error = check::cycle(&names);
-        let nth = circle[0] as usize;
+        let (error, nth) = (circle::error(&names), circle[0] as usize);
         mistakes.add(error.code, draft.nodes[nth].at, Path::Plan.field("nodes").item(nth), error.message);
-        for node in circle {
-            successors[node as usize].clear();
-        }
     }
 }
 

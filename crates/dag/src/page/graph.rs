@@ -130,7 +130,7 @@ fn drawn_edges(edges: &[Edge]) -> Vec<Edge> {
 fn measures(picture: &Picture<'_>, detail: Detail) -> Measures {
     const NAME_COLUMN: f64 = 7.9;
     const TOLD_COLUMN: f64 = 6.3;
-    const PADDING: f64 = 36.0;
+    const PADDING: f64 = 28.0;
     let width = |node: &Node<'_>| {
         let name = columns(&shorten(node.name, detail.columns_max())) as f64;
         match detail {
@@ -144,7 +144,7 @@ fn measures(picture: &Picture<'_>, detail: Detail) -> Measures {
         widths: picture.nodes.iter().map(width).collect(),
         height: detail.height(),
         gap: if detail == Detail::Full { 16.0 } else { 6.0 },
-        aisle: 44.0 + 12.0 * crowd,
+        aisle: 30.0 + 14.0 * crowd,
     }
 }
 
@@ -316,9 +316,10 @@ impl fmt::Display for Outline {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { kind, width, height, out, class } = *self;
         let round = match kind {
+            Kind::Cpu => return self.hexagon(f),
             Kind::Inline => height / 5.0,
             Kind::Async => height / 2.0,
-            Kind::Cpu | Kind::Blocking => 1.0,
+            Kind::Blocking => 1.0,
         };
         write!(
             f,
@@ -339,6 +340,32 @@ impl fmt::Display for Outline {
             )?;
         }
         Ok(())
+    }
+}
+
+impl Outline {
+    /// A box whose sides are pointed.
+    fn hexagon(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { width, height, out, class, .. } = *self;
+        let (middle, point) = (height / 2.0, height * 0.26);
+        // As far outside everywhere: a side that leans has to move further.
+        let moved = out * middle.hypot(point) / middle;
+        let left = point * (middle + out) / middle - moved;
+        let (across, half) = (width - 2.0 * left, middle + out);
+        write!(
+            f,
+            "<path class=\"{class}\" d=\"M{} {}h{}L{} {}L{} {}h-{}L{} {}Z\"/>",
+            Px(left),
+            Px(-out),
+            Px(across),
+            Px(width + moved),
+            Px(middle),
+            Px(width - left),
+            Px(middle + half),
+            Px(across),
+            Px(-moved),
+            Px(middle)
+        )
     }
 }
 

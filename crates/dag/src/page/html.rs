@@ -25,6 +25,9 @@ const TROUBLES_TOLD_MAX: usize = 12;
 /// So many nodes of the critical path are named at each of its ends.
 const STEPS_TOLD_MAX: usize = 6;
 
+/// So many of them are left out at least: to say that there are fewer takes as much room as to name them.
+const STEPS_LEFT_OUT_MIN: usize = 3;
+
 /// Nothing but what is in the page is loaded or run.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'";
 
@@ -143,7 +146,7 @@ fn draw_troubles(page: &mut String, report: &Report) {
 
 fn draw_graph(page: &mut String, sums: &Sums<'_>, picture: &Picture<'_>) {
     // Smaller than this part of its size it is scrolled, not shrunk: it has to be read.
-    const SHRINKS_TO: f64 = 0.75;
+    const SHRINKS_TO: f64 = 0.6;
     let drawn = graph::draw(picture);
     page.push_str("<section>\n<h2>Graph</h2>\n");
     draw_path(page, sums);
@@ -171,14 +174,16 @@ fn draw_path(page: &mut String, sums: &Sums<'_>) {
         return;
     }
     let len = sums.path.len();
-    let left_out = len.saturating_sub(2 * STEPS_TOLD_MAX);
+    let left_out = Some(len.saturating_sub(2 * STEPS_TOLD_MAX)).filter(|more| *more >= STEPS_LEFT_OUT_MIN);
     page.push_str("<p class=\"path\"><span class=\"tag\">critical</span> ");
     for (nth, Step { node: number, .. }) in sums.path.iter().enumerate() {
-        if nth == STEPS_TOLD_MAX && left_out > 0 {
-            put(page, format_args!(" → … {} … ", count(left_out, "more node")));
-        }
-        if left_out > 0 && (STEPS_TOLD_MAX..len - STEPS_TOLD_MAX).contains(&nth) {
-            continue;
+        if let Some(left_out) = left_out {
+            if nth == STEPS_TOLD_MAX {
+                put(page, format_args!(" → … {} … ", count(left_out, "more node")));
+            }
+            if (STEPS_TOLD_MAX..len - STEPS_TOLD_MAX).contains(&nth) {
+                continue;
+            }
         }
         let node = &sums.report.at(*number);
         let ran = node.span.as_ref().map(|span| ran_in_brief(sums.report, span)).unwrap_or_default();
@@ -207,7 +212,8 @@ fn draw_timeline(page: &mut String, sums: &Sums<'_>) {
         timeline.notes.iter().for_each(|note| put(page, format_args!("; {note}")));
         page.push_str("</p>\n");
     } else {
-        let why = if sums.report.traced {
+        let has_begun = sums.report.nodes().any(|node| node.attempts > 0);
+        let why = if sums.report.traced || !has_begun {
             "no node has begun"
         } else {
             "the run was not traced, so there are no times"
@@ -220,6 +226,12 @@ fn draw_timeline(page: &mut String, sums: &Sums<'_>) {
 fn draw_table(page: &mut String, sums: &Sums<'_>) {
     let (table, note) = table::draw(sums);
     put(page, format_args!("<section>\n<h2>Nodes</h2>\n<div class=\"wide\">{table}</div>\n"));
+    if sums.slack.iter().any(Option::is_some) {
+        page.push_str(
+            "<p class=\"note\">Slack: how much longer a node could have taken without the run ending later; nodes of the \
+             critical path have none</p>\n",
+        );
+    }
     if let Some(note) = note {
         put(page, format_args!("<p class=\"note\">{note}</p>\n"));
     }

@@ -82,6 +82,7 @@ impl Look {
 /// How a node ended, in two or three words.
 pub(super) fn word(node: &NodeReport<'_>) -> &'static str {
     match (&node.end, node.late) {
+        (NodeEnd::TimedOut, true) => "timed out, late",
         (NodeEnd::FellBack(_), true) => "fell back, late",
         (NodeEnd::Cancelled, true) => "cancelled, late",
         (NodeEnd::Panicked(_), _) => "panicked",

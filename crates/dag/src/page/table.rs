@@ -40,7 +40,7 @@ fn draw_line(table: &mut String, sums: &Sums<'_>, number: usize) {
     put(
         table,
         format_args!(
-            "<tr id=\"n{number}\" class=\"{look}\"><th scope=\"row\"><code>{}</code>{critical}</th><td>",
+            "<tr id=\"n{number}\" class=\"{look}\"><th scope=\"row\"><code>{}</code>{critical}</th><td class=\"runs\">",
             Escaped(node.name)
         ),
     );

@@ -108,11 +108,17 @@ pub(super) fn draw(sums: &Sums<'_>) -> Timeline {
         threads.entry(span.thread).or_default().push(bar(sums, node, span, &axis, lanes));
     }
     // The thread that polls the run comes first.
-    let polls = |bars: &Vec<Bar>| {
-        bars.iter().any(|bar| matches!(report.at(bar.node).kind, Kind::Inline | Kind::Async))
-    };
+    let is = |bar: &Bar, kinds: &[Kind]| kinds.contains(&report.at(bar.node).kind);
+    let polls = |bars: &Vec<Bar>| bars.iter().any(|bar| is(bar, &[Kind::Inline, Kind::Async]));
     let mut threads: Vec<_> = threads.into_iter().collect();
     threads.sort_by_key(|(_, bars)| !polls(bars));
+    let on_the_spot = |bars: &Vec<Bar>| polls(bars) && bars.iter().any(|bar| is(bar, &[Kind::Cpu]));
+    if threads.iter().any(|(_, bars)| on_the_spot(bars)) {
+        notes.push(
+            "a cpu node on the thread of the run has so little to do that the way to the pool is longer"
+                .to_owned(),
+        );
+    }
     let top = if deadline.is_some() { AXIS + 18.0 } else { AXIS };
     let (mut bands, mut bars_drawn, mut y) = (String::new(), String::new(), top);
     for (name, mut bars) in threads {

@@ -67,12 +67,17 @@ impl<R, T: Timer + Clone, M: Reach> Going<R, T, M> {
         self.options.policy == Policy::FailFast && self.faults.iter().any(is_bad)
     }
 
-    /// What to say of a run that has failed.
+    /// What to say of a run that has failed: the first error, or if the run went on after that, why its output is
+    /// missing.
     pub(super) fn first_error(&mut self, missing: Option<u32>) -> RunError {
         let core = self.core().clone();
         let name = |node: u32| core.plan.info(node).name.clone();
-        let fell_back = |node: u32| core.state(node) == state::FELL_BACK;
-        let at = self.faults.iter().position(|(node, _)| !fell_back(*node));
+        let missing_because = missing.map(|node| core.spoiler(node).unwrap_or(node));
+        let is_it = |node: u32| match (self.options.policy, missing_because) {
+            (Policy::FinishIndependent, Some(because)) => node == because,
+            _ => core.state(node) != state::FELL_BACK,
+        };
+        let at = self.faults.iter().position(|(node, _)| is_it(*node));
         let Some((node, fault)) = at.map(|at| &mut self.faults[at]) else {
             let node = missing.expect("a run without a fault lacks an output");
             return RunError::Skipped { node: name(node), by: name(core.spoiler(node).unwrap_or(node)) };
@@ -110,6 +115,9 @@ impl<R, T: Timer + Clone, M: Reach> Going<R, T, M> {
         let is_clean = outcome == Outcome::Completed && self.faults.is_empty();
         for fault in self.faults.drain(..) {
             drop(contain(|| drop(fault)));
+        }
+        if !self.works.plan.one_thread {
+            memory.core.stacks.call_off();
         }
         // If a thread of the pool still has it, because a node goes on there or has just ended, it goes with that.
         if let Some(core) = Arc::get_mut(&mut memory.core) {

@@ -71,21 +71,36 @@ impl<R, T: Timer + Clone, M: Reach> Going<R, T, M> {
 
     /// A node has failed: it is tried again, or that was it.
     pub(super) fn fails(&mut self, node: u32, fault: Fault) {
-        if let (Fault::Failed(_), Some(retry)) = (&fault, self.works.plan.info(node).retry)
-            && !self.core().is_ending()
-            && let Some(pause) = retry.after(self.core().attempts(node))
-        {
-            self.works.plan.leave_class(node);
-            self.core().set(node, state::PAUSED);
-            self.waits_for += 1;
-            if let Some(at) = self.works.timer.now().checked_add(pause) {
-                self.memory().alarms.push(Reverse(Alarm { at, node, what: What::Retry }));
+        let again = match (&fault, self.works.plan.info(node).retry) {
+            (Fault::Failed(_), Some(retry)) if !self.core().is_ending() => {
+                retry.after(self.core().attempts(node))
             }
-            self.time(node);
-            return drop(contain(|| drop(fault)));
+            _ => None,
+        };
+        let Some(pause) = again else {
+            self.let_go(node);
+            return self.fails_for_good(node, fault);
+        };
+        drop(contain(|| drop(fault)));
+        if !self.has_time_left(node) {
+            self.let_go(node);
+            return self.fails_for_good(node, Fault::TimedOut(self.timeout_of(node)));
         }
-        self.let_go(node);
-        self.fails_for_good(node, fault);
+        self.works.plan.leave_class(node);
+        self.core().set(node, state::PAUSED);
+        self.waits_for += 1;
+        if let Some(at) = self.works.timer.now().checked_add(pause) {
+            self.memory().alarms.push(Reverse(Alarm { at, node, what: What::Retry }));
+        }
+    }
+
+    /// Whether a node that has failed may be tried again as far as its timeout is concerned.
+    fn has_time_left(&mut self, node: u32) -> bool {
+        if self.has_timeout(node) {
+            let begun = self.begun(node);
+            self.limit(node, begun);
+        }
+        !self.has_no_time_left(node)
     }
 
     pub(super) fn fails_for_good(&mut self, node: u32, fault: Fault) {

@@ -260,7 +260,13 @@ impl<R, T: Timer + Clone, M: Reach> Going<R, T, M> {
             return self.start(node);
         }
         // Who is tried again has had its conditions looked at.
-        if traits.has_conditions && !(self.is_tried_again(node) && self.core().attempts(node) > 0) {
+        let again = self.is_tried_again(node) && self.core().attempts(node) > 0;
+        if again && self.has_no_time_left(node) {
+            self.core().set(node, state::STORING);
+            self.turn_of(node, |op, turn| op.release_inputs(turn));
+            return self.fails_for_good(node, Fault::TimedOut(self.timeout_of(node)));
+        }
+        if traits.has_conditions && !again {
             match self.conditions_hold(node) {
                 Ok(true) => {}
                 Ok(false) => return self.skip(node, node, false),
@@ -330,12 +336,17 @@ impl<R, T: Timer + Clone, M: Reach> Going<R, T, M> {
     #[inline]
     fn start(&mut self, node: u32) {
         let traits = self.works.plan.traits(node);
-        let is_timed = traits.has_timeout || self.options.node_timeout.is_some();
-        if is_timed && self.timeout_of(node).is_zero() {
-            // It has no time at all: it fails before it starts.
-            self.turn_of(node, |op, turn| op.release_inputs(turn));
-            self.works.plan.leave_class(node);
-            return self.fails_for_good(node, Fault::TimedOut(Duration::ZERO));
+        if self.has_timeout(node) {
+            if self.timeout_of(node).is_zero() {
+                // It has no time at all: it fails before it starts.
+                self.turn_of(node, |op, turn| op.release_inputs(turn));
+                self.works.plan.leave_class(node);
+                return self.fails_for_good(node, Fault::TimedOut(Duration::ZERO));
+            }
+            // On the pool it has not begun before a thread takes it.
+            if self.is_tried_again(node) && matches!(traits.kind, Kind::Inline | Kind::Async) {
+                self.limit(node, self.works.timer.now());
+            }
         }
         match traits.kind {
             Kind::Inline => self.call(node),
@@ -355,12 +366,12 @@ impl<R, T: Timer + Clone, M: Reach> Going<R, T, M> {
     /// Whether a CPU node has next to nothing to do.
     fn is_light(&self, node: u32) -> bool {
         let core = self.core();
-        self.turn_of(node, |op, turn| op.is_light(turn, core.cx(node, core.attempts(node))))
+        self.turn_of(node, |op, turn| op.is_light(turn, core.cx(node, core.next_attempt(node))))
     }
 
     /// Whether a node that fails may be run again, and needs its inputs then.
     #[inline]
-    fn is_tried_again(&self, node: u32) -> bool {
+    pub(super) fn is_tried_again(&self, node: u32) -> bool {
         !self.works.plan.traits(node).is_plain && self.works.plan.info(node).retry.is_some()
     }
 

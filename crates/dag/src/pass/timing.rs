@@ -42,16 +42,40 @@ impl<R, T: Timer + Clone, M: Reach> Going<R, T, M> {
         }
     }
 
-    /// A node may take only so long from now on, if it is not timed already.
+    /// A node that has begun to wait may take only so long from now on. Those that are tried again have been
+    /// [limited](Going::limit).
     pub(super) fn time(&mut self, node: u32) {
-        let has_timeout = self.works.plan.traits(node).has_timeout;
-        if has_timeout || self.options.node_timeout.is_some() {
-            let timed = self.memory().timed.get_mut(node as usize);
-            // Only who is tried again may be timed already.
-            if timed.is_none_or(|timed| !mem::replace(timed, true)) {
-                self.memory().to_be_timed.push(node);
-            }
+        if self.has_timeout(node) && !self.is_tried_again(node) {
+            self.memory().to_be_timed.push(node);
         }
+    }
+
+    pub(super) fn has_timeout(&self, node: u32) -> bool {
+        self.works.plan.traits(node).has_timeout || self.options.node_timeout.is_some()
+    }
+
+    /// A node that may be tried again has begun at `begun`: from the first time on, all its attempts together may take
+    /// only so long.
+    pub(super) fn limit(&mut self, node: u32, begun: Instant) {
+        let timeout = self.timeout_of(node);
+        let memory = self.memory.as_mut().expect("there until the run has ended");
+        let Some(ends_by @ None) = memory.ends_by.get_mut(node as usize) else { return };
+        *ends_by = begun.checked_add(timeout);
+        let alarm = |at| Reverse(Alarm { at, node, what: What::Timeout });
+        memory.alarms.extend(ends_by.map(alarm));
+    }
+
+    /// Whether there is no time left for another attempt of a node.
+    pub(super) fn has_no_time_left(&self, node: u32) -> bool {
+        let memory = self.memory.as_ref().expect("there until the run has ended");
+        let ends_by = memory.ends_by.get(node as usize).copied().flatten();
+        ends_by.is_some_and(|at| self.works.timer.now() >= at)
+    }
+
+    /// When a node that runs here or on the pool has begun; now, if that was not noted.
+    pub(super) fn begun(&self, node: u32) -> Instant {
+        let begun = Some(self.core().begun(node)).filter(|begun| !begun.is_zero());
+        begun.and_then(|begun| self.core().start.checked_add(begun)).unwrap_or_else(|| self.works.timer.now())
     }
 
     pub(super) fn timeout_of(&self, node: u32) -> Duration {
@@ -93,10 +117,22 @@ impl<R, T: Timer + Clone, M: Reach> Going<R, T, M> {
                 self.works.plan.leave_class(node);
                 self.turn_of(node, |op, turn| op.release_inputs(turn));
             }
+            // It has got its place in its class in this very pass.
+            state::WAITING if self.is_for_pool(node) => {
+                self.memory().for_pool.retain(|other| *other != node);
+                self.works.plan.leave_class(node);
+                self.turn_of(node, |op, turn| op.release_inputs(turn));
+            }
+            // One that is ready to be tried again is seen to when it begins, and one that is about to end when it has
+            // failed.
             _ => return,
         }
         self.core().set(node, state::STORING);
         self.fails_for_good(node, Fault::TimedOut(self.timeout_of(node)));
+    }
+
+    fn is_for_pool(&mut self, node: u32) -> bool {
+        self.memory().for_pool.contains(&node)
     }
 
     /// Looks at the nodes on the pool: those that have had their time are given up on.

@@ -3,7 +3,11 @@
 use std::{future::poll_fn, mem, sync::Arc, task::Poll};
 
 use ebbtide_dag::{Env, Graph, Handle};
-use ebbtide_lifecycle::time::VirtualClock;
+use ebbtide_lifecycle::{
+    time::{ThreadTimer, VirtualClock},
+    wait::block_on,
+};
+use ebbtide_offload::Pool;
 
 /// So many nodes.
 const NODES: usize = 200;
@@ -113,4 +117,30 @@ fn nodes_that_wait_one_after_the_other_share_their_memory() {
     let clock = VirtualClock::new();
     let first = allocation_counter::measure(|| drop(clock.block_on(engine.run(())).unwrap()));
     assert!(first.bytes_total < (NODES * SIZE / 2) as u64, "{}", first.bytes_total);
+}
+
+#[test]
+fn a_run_of_cpu_nodes_allocates_jobs_for_its_threads_and_nothing_for_them() {
+    /// A box of the run, and for each of two threads what the pool keeps of a job.
+    const MOST: u64 = OF_THE_RUN + 2 * 3;
+    let pool = Pool::builder().cpu_threads(2).start().unwrap();
+    let mut graph = Graph::<()>::new("pool");
+    let root = graph.inline("root", (), |_, ()| Ok(1_u64));
+    let many: Vec<_> = (0..NODES).map(|n| graph.cpu(format!("cpu {n}"), root, |_, n| Ok(*n))).collect();
+    // The run ends here, while threads of the pool may have just been about to help.
+    let sum = graph.inline("sum", many, |_, numbers| Ok(numbers.iter().map(|n| **n).sum::<u64>()));
+    let env = Env::new(ThreadTimer::start().unwrap()).pool(&pool);
+    let engine = graph.plan(sum).unwrap().bind(env).unwrap();
+    let request = Arc::new(());
+    let blocks = || {
+        let run = || drop(block_on(engine.run(request.clone())).unwrap());
+        let counted = allocation_counter::measure(run).count_total;
+        pool.wait_idle().wait();
+        counted
+    };
+    (0..20).for_each(|_| assert!(blocks() > 0));
+    let counts: Vec<_> = (0..100).map(|_| blocks()).collect();
+    // Now and then one of them still has the run in its hands when that ends.
+    let few = counts.iter().filter(|count| **count <= MOST).count();
+    assert!(few >= 90, "{counts:?}");
 }

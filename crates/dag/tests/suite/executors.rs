@@ -1,8 +1,8 @@
 //! The same plan gives the same results on whatever executor.
 
-use std::time::Duration;
+use std::{future::pending, time::Duration};
 
-use ebbtide_dag::{Env, Failure, Graph, Handle, Policy};
+use ebbtide_dag::{Env, Failure, Graph, Handle, Input, OnTimeout, Policy, RunError};
 use ebbtide_lifecycle::{
     Component,
     time::{ThreadTimer, Timer},
@@ -12,7 +12,7 @@ use ebbtide_offload::Pool;
 use ebbtide_reactor::{EventLoop, Runtime};
 use ebbtide_timeout::{Runners, TokioTimer};
 
-type Outputs = (Handle<u64>, Handle<String>);
+type Outputs = (Handle<u64>, Handle<String>, Handle<()>);
 
 /// A plan of all kinds of nodes, some of which wait on `timer`.
 fn graph<T>(timer: T) -> (Graph<u64>, Outputs)
@@ -37,12 +37,40 @@ where
         if read.is_multiple_of(5) { Err(Failure::new("five")) } else { Ok(read.to_string()) }
     });
     graph.node(flaky).fallback("fell back".to_owned());
-    (graph, (sum, flaky))
+    let picky = graph.cpu("picky", read, |_, read| match *read % 7 {
+        3 => Err(Failure::new("three")),
+        4 => panic!("four"),
+        _ => Ok(()),
+    });
+    let slow = graph.future("slow", picky, |cx, _| {
+        let is_stuck = **cx.request() % 7 == 5;
+        async move { if is_stuck { pending().await } else { Ok(()) } }
+    });
+    graph.node(slow).timeout(Duration::from_millis(5)).on_timeout(OnTimeout::Cancel);
+    (graph, (sum, flaky, slow))
 }
 
-fn wanted(request: u64) -> (u64, String) {
+type Values<'a> = (Input<'a, u64>, Input<'a, String>, Input<'a, ()>);
+
+/// What comes of a request, as it is told.
+type Told = Result<(u64, String), String>;
+
+fn told(result: Result<Values<'_>, RunError>) -> Told {
+    match result {
+        Ok((sum, text, _)) => Ok((*sum, text.to_string())),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+fn wanted(request: u64) -> Told {
+    match request % 7 {
+        3 => return Err("R004 node \"picky\" failed: three".to_owned()),
+        4 => return Err("R005 node \"picky\" panicked: four".to_owned()),
+        5 => return Err("R003 node \"slow\" timed out after 5ms".to_owned()),
+        _ => {}
+    }
     let text = if request.is_multiple_of(5) { "fell back".to_owned() } else { request.to_string() };
-    ((0..8).map(|n| (request + n).pow(2)).sum(), text)
+    Ok(((0..8).map(|n| (request + n).pow(2)).sum(), text))
 }
 
 const REQUESTS: u64 = 30;
@@ -61,10 +89,10 @@ fn d5_the_same_results_on_tokio_on_our_loop_and_on_plain_threads() {
             .map(|request| tokio::spawn(engine.run(request).within(Duration::from_secs(30))))
             .collect();
         for (request, run) in (0..).zip(runs) {
-            let (sum, text) = run.await.unwrap().unwrap();
-            assert_eq!((*sum, text.to_string()), wanted(request));
+            assert_eq!(told(run.await.unwrap()), wanted(request));
         }
-        assert_eq!(engine.balance().completed, REQUESTS);
+        let well = (0..REQUESTS).filter(|request| wanted(*request).is_ok()).count() as u64;
+        assert_eq!((engine.balance().completed, engine.balance().failed), (well, REQUESTS - well));
     });
 
     let mut runtime = Runtime::new();
@@ -74,8 +102,7 @@ fn d5_the_same_results_on_tokio_on_our_loop_and_on_plain_threads() {
         let runs: Vec<_> =
             (0..REQUESTS).map(|request| ebbtide_reactor::spawn(engine.run(request)).ok().unwrap()).collect();
         for (request, run) in (0..).zip(runs) {
-            let (sum, text) = run.await.unwrap().unwrap();
-            assert_eq!((*sum, text.to_string()), wanted(request));
+            assert_eq!(told(run.await.unwrap()), wanted(request));
         }
     });
 
@@ -86,8 +113,8 @@ fn d5_the_same_results_on_tokio_on_our_loop_and_on_plain_threads() {
         for request in 0..REQUESTS {
             let engine = &engine;
             scope.spawn(move || {
-                let (sum, text) = block_on(engine.run(request).policy(Policy::FinishIndependent)).unwrap();
-                assert_eq!((*sum, text.to_string()), wanted(request));
+                let run = engine.run(request).policy(Policy::FinishIndependent);
+                assert_eq!(told(block_on(run)), wanted(request));
             });
         }
     });
@@ -101,6 +128,5 @@ fn a_run_on_an_event_loop_of_its_own_thread() {
     let (graph, outputs) = graph(events.handle());
     let engine = graph.plan(outputs).unwrap().bind(Env::new(events.handle()).pool(&pool)).unwrap();
     let task = events.handle().spawn(engine.run(7)).ok().unwrap();
-    let (sum, text) = block_on(task).unwrap().unwrap();
-    assert_eq!((*sum, text.to_string()), wanted(7));
+    assert_eq!(told(block_on(task).unwrap()), wanted(7));
 }

@@ -1,11 +1,13 @@
 //! Nodes that fail, panic, are tried again, fall back, or are skipped.
 
 use std::{
+    future::poll_fn,
     panic::panic_any,
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering},
     },
+    task::Poll,
 };
 
 use ebbtide_dag::{Class, Env, Failure, Graph, Handle, NodeEnd, Policy, Retry};
@@ -202,9 +204,9 @@ fn a_panic_anywhere_in_a_node_is_an_error_of_that_node() {
                 // It is dropped with the future, after that has given its output.
                 let bomb = Bomb;
                 let mut output = Some(Ok(()));
-                std::future::poll_fn(move |_| {
+                poll_fn(move |_| {
                     let _bomb = &bomb;
-                    std::task::Poll::Ready(output.take().unwrap())
+                    Poll::Ready(output.take().unwrap())
                 })
             })
         }),
@@ -425,4 +427,27 @@ fn a_pool_that_is_closed_fails_the_run_and_loses_nothing() {
     let error = block_on(engine.run(())).unwrap_err();
     assert_eq!(error.code(), "R010", "{error}");
     assert_eq!(engine.balance().to_string(), "accepted 1, failed 1");
+}
+
+#[test]
+fn a_run_that_went_on_after_an_error_says_why_its_output_is_missing() {
+    let mut world = World::new();
+    for (is_wanted, wanted) in [
+        (false, "R009 output \"out\" was skipped by its condition"),
+        (true, "R004 node \"source\" failed: gone"),
+    ] {
+        let mut graph = Graph::<()>::new("blame");
+        // The first to fail has nothing to do with the output.
+        graph.inline("log", (), |_, ()| Err::<(), _>(Failure::new("disk full")));
+        let source = graph.inline(
+            "source",
+            (),
+            move |_, ()| if is_wanted { Err(Failure::new("gone")) } else { Ok(()) },
+        );
+        let out = graph.inline("out", source, |_, _| Ok(()));
+        graph.node(out).when(move |_| is_wanted);
+        let engine = graph.plan(out).unwrap().bind(world.env()).unwrap();
+        let error = world.runtime.block_on(engine.run(()).policy(Policy::FinishIndependent)).unwrap_err();
+        assert_eq!(error.to_string(), wanted);
+    }
 }

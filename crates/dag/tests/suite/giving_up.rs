@@ -18,7 +18,6 @@ use ebbtide_lifecycle::{
     wait::block_on,
 };
 use ebbtide_offload::Pool;
-use ebbtide_reactor::sleep;
 
 use super::{Bomb, Latch, MS, World};
 
@@ -153,59 +152,6 @@ fn a_retry_that_is_due_together_with_the_deadline_ends_with_it() {
         assert!(matches!(error, RunError::Deadline { .. }), "{error}");
     }
     world.settle(&engine);
-}
-
-#[test]
-fn a_timeout_covers_every_attempt_and_every_pause() {
-    let mut world = World::new();
-    let class = Class::new("class", 1);
-    // How the first attempt fails, and what comes then.
-    for (on_pool, has_class) in [(false, false), (true, false), (false, true)] {
-        let mut graph = Graph::<()>::new("covered");
-        let flaky = if on_pool {
-            graph.cpu("flaky", (), |_, ()| Err::<(), _>(Failure::new("again")))
-        } else {
-            graph.future("flaky", (), |cx, ()| {
-                let attempt = cx.attempt();
-                async move {
-                    // The first one fails at once, the second never ends.
-                    if attempt > 1 {
-                        pending::<()>().await;
-                    }
-                    Err::<(), _>(Failure::new("again"))
-                }
-            })
-        };
-        let pause = if on_pool { 1000 * MS } else { 10 * MS };
-        let terms = graph.node(flaky).timeout(50 * MS).retry(Retry::times(5).backoff(pause, pause));
-        if has_class {
-            terms.class(&class);
-        }
-        // While it pauses, somebody else takes its place.
-        let delay = graph.future("delay", (), |_, ()| async {
-            sleep(5 * MS).await;
-            Ok(())
-        });
-        let other = graph.future("other", delay, |_, _| async {
-            sleep(200 * MS).await;
-            Ok(())
-        });
-        if has_class {
-            graph.node(other).class(&class);
-        }
-        let engine = graph.plan((flaky.optional(), other)).unwrap().bind(world.env()).unwrap();
-        let run = engine.run(()).policy(Policy::FinishIndependent).reported();
-        let start = world.clock.now();
-        let (result, report) = world.runtime.block_on(run);
-        assert!(result.is_ok() && world.clock.now() - start == 205 * MS);
-        assert_eq!(
-            *report.node("flaky").unwrap().end,
-            ebbtide_dag::NodeEnd::TimedOut,
-            "{on_pool}, {has_class}"
-        );
-        world.settle_but_runners(&engine);
-        assert_eq!(class.load(), (0, 0));
-    }
 }
 
 #[test]

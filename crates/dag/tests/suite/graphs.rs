@@ -118,3 +118,36 @@ fn d8_a_plan_can_be_drawn() {
                n2 -> n3 [style=dashed];\n}\n";
     assert_eq!(plan.dot(), dot);
 }
+
+#[test]
+fn d6_a_circle_is_found_whoever_depends_on_it_and_whatever_else_is_wrong() {
+    let mut graph = Graph::<()>::new("circles");
+    // More nodes than anybody would try, which only depend on a circle, stand before it.
+    let behind: Vec<_> = (0..100).map(|n| graph.inline(format!("behind {n}"), (), |_, ()| Ok(()))).collect();
+    for (first, second) in [("a", "b"), ("c", "d")] {
+        let first = graph.inline(first, (), |_, ()| Ok(true));
+        let second = graph.inline(second, first, |_, first| Ok(*first));
+        graph.node(first).only_if(second);
+        for behind in &behind {
+            graph.node(*behind).only_if(second);
+        }
+    }
+    graph.inline("a", (), |_, ()| Ok(()));
+    let errors = graph.plan(behind[0]).unwrap_err();
+    assert_eq!(errors.codes(), [Code::P005, Code::P009, Code::P009]);
+    let text = errors.to_string();
+    assert!(text.contains("a -> b -> a\n") && text.ends_with("c -> d -> c"), "{text}");
+}
+
+#[test]
+fn a_mistake_is_one_line_whatever_the_names_are() {
+    let mut graph = Graph::<()>::new("lines");
+    graph.inline("two\nlines\u{1b}[31m", (), |_, ()| Ok(()));
+    let node = graph.inline("two\nlines\u{1b}[31m", (), |_, ()| Ok(()));
+    let text = graph.plan(node).unwrap_err().to_string();
+    assert!(text.starts_with("P005 node \"two\\nlines\\u{1b}[31m\": there are two"), "{text}");
+    assert_eq!(text.lines().count(), 1, "{text}");
+    let mut graph = Graph::<()>::new("lines");
+    let node = graph.inline("two\nlines", (), |_, ()| Ok(()));
+    assert!(graph.plan(node).unwrap().mermaid().contains("\"two lines\""));
+}

@@ -7,6 +7,7 @@ mod component;
 mod deadlines;
 mod executors;
 mod faults;
+mod foreign;
 mod giving_up;
 mod graphs;
 #[cfg(feature = "json")]
@@ -16,6 +17,7 @@ mod local;
 mod page;
 mod random;
 mod reports;
+mod retries;
 mod runs;
 mod teardown;
 mod weighed;

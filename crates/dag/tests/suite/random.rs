@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use ebbtide_dag::{Failure, Graph, Handle, NodeEnd, Policy, Report};
+use ebbtide_dag::{Class, Failure, Graph, Handle, NodeEnd, Policy, Report, Retry};
 use ebbtide_lifecycle::{Component, Reason, Trigger};
 use ebbtide_reactor::{sleep, yield_now};
 use proptest::{collection::vec, prelude::*};
@@ -19,10 +19,25 @@ use super::{Canaries, Canary, MS, World};
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Act {
     Give,
-    Fail,
+    /// So often, then it gives.
+    Fail(u32),
     Panic,
     Skip,
 }
+
+/// On what terms.
+#[derive(Clone, Copy, Debug)]
+struct Terms {
+    attempts: u32,
+    /// In half milliseconds.
+    pause: u32,
+    falls_back: bool,
+    /// Only two of them run at a time.
+    has_class: bool,
+}
+
+/// What is given in place of a node that has failed.
+const FALLBACK: u64 = 1_000_000;
 
 #[derive(Clone, Copy, Debug)]
 enum On {
@@ -38,6 +53,7 @@ enum On {
 struct Node {
     act: Act,
     on: On,
+    terms: Terms,
     /// How far back its inputs are, and whether it can do without.
     inputs: Vec<(usize, bool)>,
 }
@@ -51,7 +67,8 @@ struct Case {
 fn nodes(most: usize) -> impl Strategy<Value = Vec<Node>> {
     let act = prop_oneof![
         12 => Just(Act::Give),
-        1 => Just(Act::Fail),
+        1 => Just(Act::Fail(u32::MAX)),
+        1 => (1..4_u32).prop_map(Act::Fail),
         1 => Just(Act::Panic),
         1 => Just(Act::Skip),
     ];
@@ -63,8 +80,20 @@ fn nodes(most: usize) -> impl Strategy<Value = Vec<Node>> {
         3 => Just(On::Cpu),
         1 => Just(On::Blocking),
     ];
-    let node = (act, on, vec((1_usize..12, prop::bool::weighted(0.2)), 0..4));
-    vec(node.prop_map(|(act, on, inputs)| Node { act, on, inputs }), 1..most)
+    let terms = (1..4_u32, 0..3_u32, prop::bool::weighted(0.2), prop::bool::weighted(0.2));
+    let terms = terms.prop_map(|(attempts, pause, falls_back, has_class)| Terms {
+        attempts,
+        pause,
+        falls_back,
+        has_class,
+    });
+    let node = (act, on, terms, vec((1_usize..12, prop::bool::weighted(0.2)), 0..4));
+    vec(node.prop_map(|(act, on, terms, inputs)| Node { act, on, terms, inputs }), 1..most)
+}
+
+/// Most are small, so that much of what can happen in them does, and soon; some are as large as those of engines.
+fn graphs() -> impl Strategy<Value = Vec<Node>> {
+    prop_oneof![9 => nodes(40), 1 => nodes(200)]
 }
 
 /// What the nodes have done.
@@ -77,12 +106,20 @@ struct Log {
 
 struct Value {
     sum: u64,
-    _canary: Canary,
+    /// None in a fallback, of which the plan keeps one.
+    _canary: Option<Canary>,
+}
+
+impl Clone for Value {
+    fn clone(&self) -> Self {
+        Self { sum: self.sum, _canary: None }
+    }
 }
 
 /// The graph of a case. Each node gives the sum of its inputs and its own number.
 fn graph(case: &[Node], log: &Arc<Log>, canaries: &Canaries) -> (Graph<()>, Vec<Handle<Value>>) {
     let mut graph = Graph::new("random");
+    let class = Class::new("two", 2);
     let mut handles: Vec<Handle<Value>> = Vec::new();
     for (number, node) in case.iter().enumerate() {
         let inputs = node.inputs.iter().filter_map(|(back, optional)| {
@@ -98,22 +135,22 @@ fn graph(case: &[Node], log: &Arc<Log>, canaries: &Canaries) -> (Graph<()>, Vec<
             log.clock.fetch_add(1, Ordering::SeqCst);
             log.began.lock().unwrap().push(number);
         };
-        let end = move |sum: u64| match act {
-            Act::Give | Act::Skip => Ok(Value { sum: sum + number as u64, _canary: hatch.hatch() }),
-            Act::Fail => Err(Failure::new("failed")),
+        let end = move |attempt: u32, sum: u64| match act {
             Act::Panic => panic!("panicked"),
+            Act::Fail(times) if attempt <= times => Err(Failure::new("failed")),
+            _ => Ok(Value { sum: sum + number as u64, _canary: Some(hatch.hatch()) }),
         };
         let sum = |required: &[u64], optional: &[Option<u64>]| -> u64 {
             required.iter().chain(optional.iter().flatten()).sum()
         };
         macro_rules! sync {
             ($add:ident) => {
-                graph.$add(number.to_string(), (required, optional), move |_, (required, optional)| {
+                graph.$add(number.to_string(), (required, optional), move |cx, (required, optional)| {
                     begin();
                     let required: Vec<_> = required.iter().map(|value| value.sum).collect();
                     let optional: Vec<_> =
                         optional.iter().map(|value| value.as_ref().map(|value| value.sum)).collect();
-                    end(sum(&required, &optional))
+                    end(cx.attempt(), sum(&required, &optional))
                 })
             };
         }
@@ -124,9 +161,9 @@ fn graph(case: &[Node], log: &Arc<Log>, canaries: &Canaries) -> (Graph<()>, Vec<
             On::Blocking => sync!(blocking),
             On::Ready | On::Yields | On::Sleeps(_) => {
                 let end = Arc::new(end);
-                graph.future(number.to_string(), (required, optional), move |_, (required, optional)| {
+                graph.future(number.to_string(), (required, optional), move |cx, (required, optional)| {
                     begin();
-                    let end = end.clone();
+                    let (end, attempt) = (end.clone(), cx.attempt());
                     async move {
                         match on {
                             On::Yields => yield_now().await,
@@ -136,13 +173,25 @@ fn graph(case: &[Node], log: &Arc<Log>, canaries: &Canaries) -> (Graph<()>, Vec<
                         let required: Vec<_> = required.iter().map(|value| value.sum).collect();
                         let optional: Vec<_> =
                             optional.iter().map(|value| value.as_ref().map(|value| value.sum)).collect();
-                        end(sum(&required, &optional))
+                        end(attempt, sum(&required, &optional))
                     }
                 })
             }
         };
+        let Terms { attempts, pause, falls_back, has_class } = node.terms;
+        let mut terms = graph.node(handle);
+        if attempts > 1 {
+            let pause = pause * MS / 2;
+            terms = terms.retry(Retry::times(attempts).backoff(pause, pause));
+        }
+        if falls_back {
+            terms = terms.fallback(Value { sum: FALLBACK, _canary: None });
+        }
+        if has_class {
+            terms = terms.class(&class);
+        }
         if node.act == Act::Skip {
-            graph.node(handle).when(|_| false);
+            terms.when(|_| false);
         }
         handles.push(handle);
     }
@@ -160,23 +209,31 @@ fn account(case: &[Node]) -> Vec<(NodeEnd, Option<u64>)> {
             .collect();
         let lacks = inputs.iter().any(|(input, optional)| !optional && ends[*input].1.is_none());
         let sum: u64 = inputs.iter().filter_map(|(input, _)| ends[*input].1).sum();
-        ends.push(match node.act {
-            _ if lacks => (NodeEnd::Skipped { by: "".into() }, None),
-            Act::Skip => (NodeEnd::Skipped { by: "".into() }, None),
-            Act::Give => (NodeEnd::Ok, Some(sum + number as u64)),
-            Act::Fail => (NodeEnd::Failed("failed".into()), None),
-            Act::Panic => (NodeEnd::Panicked("panicked".into()), None),
+        let why = match node.act {
+            _ if lacks => Err(NodeEnd::Skipped { by: "".into() }),
+            Act::Skip => Err(NodeEnd::Skipped { by: "".into() }),
+            Act::Fail(times) if times >= node.terms.attempts => Ok(Some("failed")),
+            Act::Panic => Ok(Some("panicked")),
+            Act::Give | Act::Fail(_) => Ok(None),
+        };
+        ends.push(match why {
+            Err(skipped) => (skipped, None),
+            Ok(None) => (NodeEnd::Ok, Some(sum + number as u64)),
+            Ok(Some(why)) if node.terms.falls_back => (NodeEnd::FellBack(why.into()), Some(FALLBACK)),
+            Ok(Some(why)) if node.act == Act::Panic => (NodeEnd::Panicked(why.into()), None),
+            Ok(Some(why)) => (NodeEnd::Failed(why.into()), None),
         });
     }
     ends
 }
 
-/// Each node began once at most, and after those that it depends on.
+/// Each node began as often as it was tried at most, and after those that it depends on.
 fn check_order(case: &[Node], log: &Log) {
+    check_order_of_begun(case, log);
     let began = log.began.lock().unwrap();
     let mut place = vec![None; case.len()];
     for (at, number) in began.iter().enumerate() {
-        assert!(place[*number].replace(at).is_none(), "node {number} began twice");
+        place[*number].get_or_insert(at);
         for (back, optional) in &case[*number].inputs {
             let Some(input) = number.checked_sub(*back) else { continue };
             assert!(
@@ -206,7 +263,7 @@ proptest! {
     /// Nothing is waited for that is not there, so a graph with failures ends as the account says.
     #[test]
     fn d3_each_node_runs_once_after_its_inputs_if_and_only_if_the_policy_says_so(
-        nodes in nodes(40),
+        nodes in graphs(),
         fail_fast: bool,
     ) {
         let policy = if fail_fast { Policy::FailFast } else { Policy::FinishIndependent };
@@ -230,10 +287,12 @@ proptest! {
             }
             Err(error) => {
                 assert!(fails && fail_fast, "{error}");
-                // Those that ended did so as the account says.
-                for (node, (wanted, _)) in report.nodes().zip(&account) {
+                // Those that ended did so as the account says, but that nothing is tried again once the run ends.
+                for ((node, (wanted, _)), drawn) in report.nodes().zip(&account).zip(&case.nodes) {
                     let is_over = !matches!(node.end, NodeEnd::NotStarted | NodeEnd::Cancelled);
-                    assert!(!is_over || is_like(node.end, wanted), "{}: {}", node.name, node.end);
+                    let has_failed = matches!(node.end, NodeEnd::Failed(_) | NodeEnd::FellBack(_));
+                    let is_early = has_failed && matches!(drawn.act, Act::Fail(_));
+                    assert!(!is_over || is_early || is_like(node.end, wanted), "{}: {}", node.name, node.end);
                 }
             }
         }
@@ -244,7 +303,7 @@ proptest! {
     /// Whenever it is cancelled, dropped or too late, everything is accounted for, and nothing is left.
     #[test]
     fn whatever_ends_a_run_everything_is_accounted_for(
-        nodes in nodes(40),
+        nodes in graphs(),
         ends in 0..4_u32,
         after in 0..12_u32,
         node_timeout in prop::option::of(0..6_u32),
@@ -303,9 +362,13 @@ proptest! {
 /// As [`check_order`], for runs in which an input may have been too late.
 fn check_order_of_begun(case: &[Node], log: &Log) {
     let began = log.began.lock().unwrap();
-    let mut seen = vec![false; case.len()];
+    let mut seen = vec![0; case.len()];
     for number in began.iter() {
-        assert!(!std::mem::replace(&mut seen[*number], true), "node {number} began twice");
+        seen[*number] += 1;
+        let (tries, node) = (seen[*number], &case[*number]);
+        let may_fail = matches!(node.act, Act::Fail(times) if tries <= times.saturating_add(1));
+        let most = if may_fail { node.terms.attempts } else { 1 };
+        assert!(tries <= most, "node {number} began {tries} times");
     }
 }
 

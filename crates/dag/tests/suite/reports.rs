@@ -132,3 +132,35 @@ fn what_had_not_ended_at_the_deadline_is_on_the_critical_path() {
     assert_eq!((names, path[1].ran), (vec!["root", "slow"], 50 * MS));
     world.settle(&engine);
 }
+
+#[test]
+fn nodes_of_the_critical_path_have_no_slack_also_where_they_are_queued() {
+    let mut world = World::new();
+    let mut graph = Graph::<()>::new("queued");
+    // They are all ready at once, and run one after the other.
+    let parts: Vec<_> = (0..3)
+        .map(|nth| {
+            let clock = world.clock.clone();
+            graph.inline(format!("part{nth}"), (), move |_, ()| {
+                clock.advance(10 * MS);
+                Ok(nth)
+            })
+        })
+        .collect();
+    let clock = world.clock.clone();
+    let first = graph.inline("first", parts[0], move |_, n| {
+        clock.advance(MS);
+        Ok(*n)
+    });
+    let all = graph.inline("all", (first, parts[1], parts[2]), |_, _| Ok(()));
+    let engine = graph.plan(all).unwrap().bind(world.env()).unwrap();
+    let (result, report) = world.runtime.block_on(engine.run(()).traced());
+    result.unwrap();
+    let slack = report.slack();
+    let path = report.critical_path();
+    assert!(path.iter().any(|step| step.waited > Duration::ZERO), "{report}");
+    for step in path {
+        assert_eq!(slack[step.node], Some(Duration::ZERO), "{}: {report}", report.at(step.node).name);
+    }
+    assert!(slack.iter().any(|slack| *slack > Some(Duration::ZERO)), "{report}");
+}

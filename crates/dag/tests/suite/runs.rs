@@ -66,9 +66,10 @@ fn d2_a_node_knows_its_request_its_name_and_what_the_engine_was_bound_to() {
     let node = graph.inline("node", (), |cx, ()| {
         let endpoint = cx.endpoint::<u32>("answer").unwrap();
         assert!(cx.endpoint::<u64>("answer").is_none() && cx.endpoint::<u32>("question").is_none());
+        assert_eq!(cx.timeout(), Some(5 * MS));
         Ok(format!("{} {} {endpoint} {}", cx.request(), cx.node(), cx.attempt()))
     });
-    graph.node(node).endpoint("answer");
+    graph.node(node).endpoint("answer").timeout(5 * MS);
     let plan = graph.plan(node).unwrap();
     let missing = plan.bind(Env::new(VirtualClock::new())).unwrap_err();
     assert_eq!(

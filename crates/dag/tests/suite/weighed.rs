@@ -103,3 +103,25 @@ fn a_light_node_that_panics_is_an_error_of_that_node() {
     assert_eq!(error.to_string(), "R005 node \"node\" panicked: broken");
     world.settle(&engine);
 }
+
+#[test]
+fn attempts_count_from_one_also_for_what_weighs_a_node() {
+    let mut world = World::new();
+    let seen = Arc::new(std::sync::Mutex::new(Vec::new()));
+    let seen_by = seen.clone();
+    let mut graph = Graph::<()>::new("attempts");
+    let node = graph.weighed(
+        "node",
+        (),
+        move |cx, ()| {
+            seen_by.lock().unwrap().push(cx.attempt());
+            true
+        },
+        |cx, ()| if cx.attempt() < 3 { Err(Failure::new("again")) } else { Ok(()) },
+    );
+    graph.node(node).retry(Retry::times(3));
+    let engine = graph.plan(node).unwrap().bind(world.env()).unwrap();
+    world.runtime.block_on(engine.run(())).unwrap();
+    assert_eq!(*seen.lock().unwrap(), [1, 2, 3]);
+    world.settle(&engine);
+}

@@ -5,6 +5,7 @@
 mod components;
 mod endings;
 mod health;
+mod listener;
 mod loops;
 mod order;
 mod paths;
@@ -14,6 +15,7 @@ mod resources;
 mod signals;
 mod starting;
 mod stuck;
+mod under_load;
 
 use std::{
     future::Future,

@@ -31,6 +31,7 @@ fn play() {
     }
     let exit = app.run(async move |app| {
         match play.as_str() {
+            "accepts" => return super::under_load::serve(app).await,
             "serves" => {
                 let closing = app.closing();
                 app.spawn(async move {
@@ -69,7 +70,7 @@ fn command(play: &str) -> Command {
 }
 
 /// A process that plays a part, and is killed when it takes too long.
-struct Player {
+pub(crate) struct Player {
     process: Child,
     out: BufReader<ChildStdout>,
     /// Dropped when the process has ended: it need not be killed then.
@@ -77,8 +78,24 @@ struct Player {
 }
 
 impl Player {
-    fn start(play: &str) -> Self {
-        let mut process = command(play).stderr(Stdio::piped()).spawn().unwrap();
+    pub(crate) fn start(play: &str) -> Self {
+        Self::of(command(play))
+    }
+
+    /// One that may have so many files open, and no more.
+    pub(crate) fn with_files(play: &str, most: u32) -> Self {
+        let plain = command(play);
+        let mut shell = Command::new("sh");
+        shell.arg("-c").arg(format!("ulimit -n {most}; exec \"$0\" \"$@\"")).arg(plain.get_program());
+        shell.args(plain.get_args()).stdout(Stdio::piped());
+        for (name, value) in plain.get_envs() {
+            shell.env(name, value.unwrap_or_default());
+        }
+        Self::of(shell)
+    }
+
+    fn of(mut command: Command) -> Self {
+        let mut process = command.stderr(Stdio::piped()).spawn().unwrap();
         let (guard, ended) = mpsc::channel::<()>();
         let pid = process.id();
         thread::spawn(move || {
@@ -90,6 +107,17 @@ impl Player {
         Self { process, out, _guard: guard }
     }
 
+    /// What stands behind `begin` in the first line that has it. A test's own output may stand before it.
+    pub(crate) fn line_from(&mut self, begin: &str) -> String {
+        loop {
+            let mut said = String::new();
+            assert_ne!(self.out.read_line(&mut said).unwrap(), 0, "it never says {begin:?}");
+            if let Some((_, rest)) = said.trim_end().split_once(begin) {
+                return rest.to_owned();
+            }
+        }
+    }
+
     /// Reads until it has said `line`. A test's own output may stand before it in the same line.
     fn says(&mut self, line: &str) {
         let mut said = String::new();
@@ -98,12 +126,12 @@ impl Player {
         }
     }
 
-    fn gets(&self, name: &str) {
+    pub(crate) fn gets(&self, name: &str) {
         signal(name, self.process.id());
     }
 
     /// Waits for its end: the exit code, and what it said on standard output and standard error.
-    fn ends(mut self) -> (Option<i32>, String) {
+    pub(crate) fn ends(mut self) -> (Option<i32>, String) {
         let mut said = String::new();
         self.process.stderr.take().unwrap().read_to_string(&mut said).unwrap();
         self.out.read_to_string(&mut said).unwrap();

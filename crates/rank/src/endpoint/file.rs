@@ -1,7 +1,7 @@
 //! Endpoints from a file.
 
 use std::{
-    error, fmt, fs,
+    error, fmt,
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -10,14 +10,18 @@ use ebbtide_redis::{Link, Settings};
 use serde_json::{Map, Value};
 
 use super::{Endpoint, Endpoints, redis::IN_FLIGHT, server::Server};
-use crate::{hint::did_you_mean, store::Store};
+use crate::{hint::did_you_mean, store::Store, text::text_of};
 
 /// What is wrong with a file of endpoints, or with a file that it names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EndpointsError {
     file: PathBuf,
     message: String,
+    is_unreadable: bool,
 }
+
+/// How large a file of endpoints may be: some thousands of them.
+const BYTES_MAX: u64 = 1 << 20;
 
 const FIELDS: [&str; 5] = ["store", "redis", "max_in_flight", "connect_timeout_ms", "request_timeout_ms"];
 
@@ -48,10 +52,10 @@ impl Endpoints {
     /// # Errors
     /// Says what is wrong: with which file, endpoint and field.
     pub fn open(path: &Path, connect: impl FnMut(&Server, Settings) -> Link) -> Result<Self, EndpointsError> {
-        let error = |message| EndpointsError { file: path.to_owned(), message };
-        let text = fs::read_to_string(path).map_err(|why| error(format!("it cannot be read: {why}")))?;
+        let error = |message, is_unreadable| EndpointsError { file: path.to_owned(), message, is_unreadable };
+        let text = text_of(path, BYTES_MAX).map_err(|why| error(why.to_string(), true))?;
         let folder = path.parent().unwrap_or(Path::new(""));
-        Self::read(&text, folder, connect).map_err(error)
+        Self::read(&text, folder, connect).map_err(|why| error(why, false))
     }
 
     fn read(
@@ -120,9 +124,18 @@ fn integer(fields: &Map<String, Value>, name: &str, most: u64) -> Result<Option<
     number.map(Some).ok_or_else(|| format!("`{name}`: expected an integer of 1 to {most}, got {value}"))
 }
 
+impl EndpointsError {
+    /// Whether the file itself could not be read, rather than understood.
+    #[must_use]
+    pub const fn is_unreadable(&self) -> bool {
+        self.is_unreadable
+    }
+}
+
 impl fmt::Display for EndpointsError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.file.display(), self.message)
+        let begin = if self.is_unreadable { "cannot read " } else { "" };
+        write!(f, "{begin}{}: {}", self.file.display(), self.message)
     }
 }
 

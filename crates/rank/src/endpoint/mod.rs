@@ -8,7 +8,7 @@ mod turnstile;
 use std::{collections::BTreeMap, error, fmt, sync::Arc};
 
 use ebbtide_dag::{Env, Reach, json::Registry};
-use ebbtide_lifecycle::time::Timer;
+use ebbtide_lifecycle::time::{Deadline, Timer};
 use ebbtide_redis::Link;
 
 pub use self::{
@@ -52,6 +52,8 @@ pub struct ReadError {
 pub enum ReadWhy {
     /// The server did not answer, or said no.
     Redis(ebbtide_redis::Error),
+    /// As many commands as there may be were in flight until its deadline, or for too long. Nothing was sent.
+    NoTurn,
     /// The key holds a list where a hash was asked for, or the other way round.
     WrongType(WrongType),
     /// What the key holds cannot be read as rows.
@@ -67,8 +69,8 @@ impl Endpoint {
         Self { id: id.into(), place: Place::Store(store.into()) }
     }
 
-    /// An endpoint that is a server, with at most so many commands in flight. Others wait for their turn. Its
-    /// timeouts are those of the link.
+    /// An endpoint that is a server, with at most so many commands in flight. Others wait for their turn, for five
+    /// seconds at most. Its timeouts are those of the link.
     ///
     /// The link has to take as many, or those above its own limit are refused.
     #[must_use]
@@ -96,13 +98,28 @@ impl Endpoint {
     /// # Errors
     /// If it cannot be read, or is something else than was declared.
     pub async fn hash(&self, name: &str, id: i64, fields: &Fields) -> Result<Rows, ReadError> {
+        self.hash_by(name, id, fields, Deadline::never()).await
+    }
+
+    /// The same for a request with a deadline: a read that still waits for its turn then is given up, unsent. One that
+    /// was sent waits for its answer, so that no more commands are in flight than there may be.
+    ///
+    /// # Errors
+    /// As [`hash`](Endpoint::hash).
+    pub async fn hash_by(
+        &self,
+        name: &str,
+        id: i64,
+        fields: &Fields,
+        deadline: Deadline,
+    ) -> Result<Rows, ReadError> {
         let error = |why| ReadError { endpoint: self.id.clone(), key: format!("{name}:{id}"), why };
         match &self.place {
             Place::Store(store) => {
                 let rows = store.hash(name, id).map_err(|why| error(ReadWhy::WrongType(why)))?;
                 rows.project(fields).map_err(|why| error(ReadWhy::Shape(why)))
             }
-            Place::Redis(redis) => redis.hash(name, id, fields).await.map_err(error),
+            Place::Redis(redis) => redis.hash(name, id, fields, deadline).await.map_err(error),
         }
     }
 
@@ -118,6 +135,21 @@ impl Endpoint {
         most: usize,
         fields: &Fields,
     ) -> Result<Rows, ReadError> {
+        self.lists_by(name, ids, most, fields, Deadline::never()).await
+    }
+
+    /// The same for a request with a deadline, as [`hash_by`](Endpoint::hash_by).
+    ///
+    /// # Errors
+    /// As [`lists`](Endpoint::lists).
+    pub async fn lists_by(
+        &self,
+        name: &str,
+        ids: &[i64],
+        most: usize,
+        fields: &Fields,
+        deadline: Deadline,
+    ) -> Result<Rows, ReadError> {
         let error = |id: Option<i64>, why| {
             let key = id.map_or_else(|| format!("{name}:*"), |id| format!("{name}:{id}"));
             ReadError { endpoint: self.id.clone(), key, why }
@@ -129,7 +161,7 @@ impl Endpoint {
                 rows.project(fields).map_err(|why| error(None, ReadWhy::Shape(why)))
             }
             Place::Redis(redis) => {
-                redis.lists(name, ids, most, fields).await.map_err(|(id, why)| error(Some(id), why))
+                redis.lists(name, ids, most, fields, deadline).await.map_err(|(id, why)| error(Some(id), why))
             }
         }
     }
@@ -222,6 +254,9 @@ impl fmt::Display for ReadError {
         write!(f, "endpoint \"{}\", key \"{}\": ", self.endpoint, self.key)?;
         match &self.why {
             ReadWhy::Redis(error) => error.fmt(f),
+            ReadWhy::NoTurn => f.write_str(
+                "not sent, as many commands were in flight all the time as `max_in_flight` of the endpoint allows",
+            ),
             ReadWhy::WrongType(error) => error.fmt(f),
             ReadWhy::Content(message) => message.fmt(f),
             ReadWhy::Shape(error) => error.fmt(f),

@@ -21,7 +21,8 @@
 //!
 //! # Rules
 //! - What is calculated with null is null. A comparison with null does not hold, whichever it is, so that its `not`
-//!   does.
+//!   does. `!=` is a comparison: `a != 1` leaves out where `a` is null. `not in` and `!~` are the `not` of `in` and of
+//!   `~`, and keep it: where that is not wanted, `a is not null and a not in (1, 2)`.
 //! - Whole numbers stay whole, but a division gives a number. A result that is not finite, or too large, is an error.
 //! - Text, numbers and truths are not compared with each other: that is an error.
 //! - All parts are evaluated for all rows: `x != 0 and 1 / x > 2` fails if an `x` is 0.

@@ -7,10 +7,11 @@
 //! | `follow`, `recommendation`, `media` | async | the lists of that name of the input's ids, or of the user |
 //! | `vm` | CPU | a column that an expression gives |
 //! | `filter`, `sort` | CPU | rows for which a predicate holds; rows in an order |
-//! | `take`, `concat` | inline | the first rows; all rows of all inputs |
+//! | `concat` | CPU | all rows of all inputs |
+//! | `take` | inline | the first rows |
 //! | `sleep`, `busy_cpu` | async, CPU | time that passes, to try plans with |
 //!
-//! `vm`, `filter` and `sort` are run on the spot when they have few rows: [`is_light`].
+//! `vm`, `filter`, `sort` and `concat` are run on the spot when they have few rows: [`is_light`].
 
 mod sources;
 mod transforms;

@@ -6,6 +6,8 @@ use ebbtide_dag::{
     Cx, Failure,
     json::{Arg, OpDraft, Param, ParamKind, Params, Registry},
 };
+use ebbtide_lifecycle::time::{Clock as _, Deadline};
+use ebbtide_redis::Link;
 use serde::de::DeserializeSeed;
 use serde_json::Value;
 
@@ -51,7 +53,10 @@ pub(super) fn register(registry: &mut Registry<Request, Rows>) {
         .inline(|_, call| call.params.prepared(fixed).clone().map_err(Failure::new));
     reading(registry.op("viewer")).about("reads the user, as one row").future(|cx, call| {
         let (endpoint, user) = (endpoint(&cx, &call.params), cx.request().user_id);
-        async move { Ok(endpoint?.hash("user", user, &call.params.prepared(Reading::of).fields).await?) }
+        let by = deadline(&cx, &endpoint);
+        async move {
+            Ok(endpoint?.hash_by("user", user, &call.params.prepared(Reading::of).fields, by).await?)
+        }
     });
     let lists = [
         ("follow", "reads whom its input, or the user, follows"),
@@ -63,11 +68,12 @@ pub(super) fn register(registry: &mut Registry<Request, Rows>) {
             Param::integer("fanout", 1..=FANOUT_MAX).default(FANOUT).about("how many of each at most");
         reading(registry.op(name)).about(about).inputs(0..=1).param(fanout).future(move |cx, call| {
             let (endpoint, user) = (endpoint(&cx, &call.params), cx.request().user_id);
+            let by = deadline(&cx, &endpoint);
             async move {
                 let ids: Vec<i64> =
                     call.inputs.first().map_or_else(|| vec![user], |rows| rows.ids().collect());
                 let Reading { fields, fanout, .. } = call.params.prepared(Reading::of);
-                Ok(endpoint?.lists(name, &ids, *fanout, fields).await?)
+                Ok(endpoint?.lists_by(name, &ids, *fanout, fields, by).await?)
             }
         });
     }
@@ -110,6 +116,16 @@ fn endpoint(cx: &Cx<'_, Request>, params: &Params) -> Result<Arc<Endpoint>, Fail
             "the engine is not bound to the endpoint \"{id}\": bind it with `Endpoints::bind`"
         ))
     })
+}
+
+/// When a node that reads has had its time: that of its request, or its own.
+fn deadline(cx: &Cx<'_, Request>, endpoint: &Result<Arc<Endpoint>, Failure>) -> Deadline {
+    let clock = endpoint.as_ref().ok().and_then(|endpoint| endpoint.link()).map(Link::timer);
+    match (cx.timeout(), clock) {
+        (Some(timeout), Some(clock)) => cx.deadline().effective(clock.now(), Some(timeout)),
+        // A store is read at once.
+        _ => cx.deadline(),
+    }
 }
 
 /// The columns that are declared.

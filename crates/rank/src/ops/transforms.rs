@@ -20,9 +20,17 @@ pub const fn is_light(rows: usize) -> bool {
     rows <= LIGHT_ROWS_MAX
 }
 
-/// The ops here have one input if they are weighed.
+/// So many rows are put together at most: their ids alone take half a gigabyte, and a process without memory is ended,
+/// whatever else it does.
+const CONCAT_ROWS_MAX: usize = 1 << 26;
+
 fn is_light_call(_: Cx<'_, Request>, call: &Call<'_, Rows>) -> bool {
-    is_light(call.inputs[0].len())
+    is_light(rows_of(&call.inputs))
+}
+
+/// How many rows all inputs have.
+fn rows_of(inputs: &CallInputs<'_, Rows>) -> usize {
+    inputs.iter().map(|rows| rows.len()).sum()
 }
 
 pub(super) fn register(registry: &mut Registry<Request, Rows>) {
@@ -81,7 +89,15 @@ pub(super) fn register(registry: &mut Registry<Request, Rows>) {
         .op("concat")
         .about("puts the rows of all inputs one behind the other, with the columns of all")
         .inputs(1..)
-        .inline(|_, call| Ok(Rows::concat(&call.inputs)?));
+        .weighed(is_light_call, |_, call| {
+            let rows = rows_of(&call.inputs);
+            if rows > CONCAT_ROWS_MAX {
+                return Err(Failure::new(format!(
+                    "{rows} rows are more than the {CONCAT_ROWS_MAX} that it makes"
+                )));
+            }
+            Ok(Rows::concat(&call.inputs)?)
+        });
 }
 
 /// The rows of an op that has one input.

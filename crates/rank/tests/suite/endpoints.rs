@@ -119,8 +119,13 @@ fn what_is_wrong_with_a_file_is_told_with_file_endpoint_and_field() {
     let file = folder.file("endpoints.json", r#"{"a": {"store": "nowhere.json"}}"#);
     let error = Endpoints::open(&file, idle).unwrap_err().to_string();
     assert!(error.contains("nowhere.json: No such file"), "{error}");
-    let error = Endpoints::open(&folder.0.join("none.json"), idle).unwrap_err().to_string();
-    assert!(error.contains("none.json: it cannot be read: "), "{error}");
+    let error = Endpoints::open(&folder.0.join("none.json"), idle).unwrap_err();
+    assert!(error.is_unreadable(), "{error}");
+    let error = error.to_string();
+    assert!(error.starts_with("cannot read ") && error.contains("none.json: No such file"), "{error}");
+    let file = folder.file("endpoints.json", &" ".repeat((1 << 20) + 1));
+    let error = Endpoints::open(&file, idle).unwrap_err().to_string();
+    assert!(error.ends_with("endpoints.json: it has more than 1048576 bytes"), "{error}");
 }
 
 #[test]

@@ -49,7 +49,7 @@ fn ops_that_wait_are_async_and_those_that_compute_run_on_the_pool() {
     let kinds: Vec<(&str, OpKind)> = registry.ops().map(|op| (op.name(), op.kind())).collect();
     let expected = [
         ("busy_cpu", OpKind::Cpu),
-        ("concat", OpKind::Inline),
+        ("concat", OpKind::Cpu),
         ("filter", OpKind::Cpu),
         ("fixed_source", OpKind::Inline),
         ("follow", OpKind::Async),
@@ -258,4 +258,23 @@ fn a_column_is_computed_under_a_name_of_its_own() {
             format!("{{\"node_id\": \"n\", \"op\": \"vm\", \"inputs\": [\"source\"], \"params\": {params}}}");
         assert_eq!(mistake(&format!("{SOURCE}{vm}")), expected);
     }
+}
+
+#[test]
+fn a_concat_of_more_rows_than_memory_is_for_fails() {
+    let parts: Vec<String> = (0..7).map(|nth| format!("part{nth}")).collect();
+    // They share the rows of the source.
+    let nodes: String = parts
+        .iter()
+        .map(|part| {
+            format!(
+                "{{\"node_id\": \"{part}\", \"op\": \"take\", \"inputs\": [\"all\"], \"params\": {{\"count\": 10000000}}}}, "
+            )
+        })
+        .collect();
+    let source = r#"{"node_id": "all", "op": "fixed_source", "params": {"row_count": 10000000}}, "#;
+    let error =
+        run("", &format!("{source}{nodes}{{\"node_id\": \"n\", \"op\": \"concat\", \"inputs\": {parts:?}}}"));
+    let error = error.unwrap_err();
+    assert!(error.ends_with("70000000 rows are more than the 67108864 that it makes"), "{error}");
 }

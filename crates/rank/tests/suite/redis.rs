@@ -1,10 +1,18 @@
 //! Sources on a real server.
 
-use std::{fs, net::TcpStream, path::Path, time::Duration};
+use std::{
+    fs,
+    future::{pending, poll_fn},
+    io, mem,
+    net::TcpStream,
+    path::Path,
+    pin::pin,
+    time::Duration,
+};
 
 use ebbtide_dag::Env;
 use ebbtide_lifecycle::{
-    time::{Deadline, SystemClock},
+    time::{Clock as _, Deadline, SystemClock, VirtualClock},
     wait::block_on_by,
 };
 use ebbtide_offload::Pool;
@@ -165,4 +173,40 @@ fn a_server_that_is_gone_fails_the_read_and_one_that_is_back_is_read_again() {
     // It may meet the end of the old connection once more.
     let back = (0..20).find_map(|_| read().ok());
     assert_eq!(ids(&back.expect("the link connects again")), [2]);
+}
+
+#[test]
+fn a_read_that_still_waits_for_its_turn_at_its_deadline_is_given_up_and_not_sent() {
+    // A server that takes connections and never answers, in virtual time.
+    let clock = VirtualClock::new();
+    let mut settings = Settings::default();
+    settings.timeout = Duration::from_secs(60);
+    settings.patience = Duration::from_secs(60);
+    let silent = || pending::<io::Result<Async<TcpStream>>>();
+    let link = Link::new("silent", settings, clock.clone(), silent, mem::forget);
+    let endpoint = Endpoint::redis("cache", link.clone(), 1);
+    let within = |time| Deadline::after(&clock, time);
+    let none = Fields::default();
+    let mut sent = pin!(endpoint.hash_by("user", 1, &none, within(Duration::from_secs(1))));
+    let mut waits = pin!(endpoint.lists_by("follow", &[2], 9, &none, within(Duration::from_secs(1))));
+    let mut patient = pin!(endpoint.hash("user", 3, &none));
+    let begin = clock.now();
+    let error = clock.block_on(poll_fn(|cx| {
+        assert!(
+            sent.as_mut().poll(cx).is_pending(),
+            "it was sent: its place is its own until it is answered"
+        );
+        assert!(patient.as_mut().poll(cx).is_pending());
+        waits.as_mut().poll(cx)
+    }));
+    assert!(matches!(error.unwrap_err().why(), ReadWhy::NoTurn));
+    let waited = clock.now() - begin;
+    assert!((1000..1100).contains(&waited.as_millis()), "{waited:?}");
+    let error = clock.block_on(poll_fn(|cx| {
+        assert!(sent.as_mut().poll(cx).is_pending());
+        patient.as_mut().poll(cx)
+    }));
+    assert!(error.unwrap_err().to_string().contains("key \"user:3\": not sent, as many commands"));
+    assert_eq!(clock.now() - begin, Duration::from_secs(5), "without a deadline, too");
+    assert_eq!(link.in_flight(), 1, "nothing else was sent");
 }

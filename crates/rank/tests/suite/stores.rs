@@ -101,6 +101,11 @@ fn the_embedded_data_set_has_something_for_everybody() {
     assert_eq!(store.len(), 800);
     for user in 1..=200 {
         assert_eq!(ids(&store.hash("user", user).unwrap()), [user]);
+        let [follows, recommended] =
+            ["follow", "recommendation"].map(|name| ids(&store.lists(name, &[user], 100).unwrap()));
+        let mut all: Vec<_> = follows.iter().chain(&recommended).collect();
+        all.sort_unstable();
+        assert!(all.is_sorted_by(|one, other| one < other), "{user} would see the same posts twice");
         for name in ["follow", "recommendation"] {
             let others = ids(&store.lists(name, &[user], 100).unwrap());
             assert!(others.iter().all(|other| (1..=200).contains(other) && *other != user), "{name} {user}");

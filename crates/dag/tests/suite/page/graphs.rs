@@ -1,5 +1,7 @@
 //! Plans as pictures.
 
+use std::collections::HashSet;
+
 #[cfg(feature = "json")]
 use ebbtide_dag::Env;
 use ebbtide_dag::{Graph, Handle, Plan};
@@ -61,7 +63,35 @@ fn a_node_of_a_plan_from_data_is_shown_with_what_it_runs() {
     let engine = plan.bind(Env::new(VirtualClock::new())).unwrap();
     let (_, report) = block_on(engine.run(()).reported());
     assert_eq!(report.at(0).op, Some("source"));
-    assert!(report.to_html().contains("<td><code>source</code> · inline</td>"));
+    assert!(report.to_html().contains("<td class=\"runs\"><code>source</code> · inline</td>"));
+}
+
+#[test]
+fn each_kind_has_a_shape_of_its_own() {
+    let mut graph = Graph::<()>::new("kinds");
+    let inline = graph.inline("inline", (), |_, ()| Ok(()));
+    let asynchronous = graph.future("async", inline, |_, _| async { Ok(()) });
+    let cpu = graph.cpu("cpu", asynchronous, |_, _| Ok(()));
+    let blocking = graph.blocking("blocking", cpu, |_, _| Ok(()));
+    let svg = graph.plan(blocking).unwrap().to_svg();
+    let document = read(&svg);
+    let shape = |node: Node<'_, '_>| {
+        let shape = part(node, "box").unwrap();
+        let sides = part(node, "sides").is_some();
+        (shape.tag_name().name().to_owned(), shape.attribute("rx").map(str::to_owned), sides)
+    };
+    let kinds = ["inline", "async", "cpu", "blocking"];
+    for drawn in [0, 1] {
+        // In the graph, and in the legend.
+        let shapes: HashSet<_> = kinds.iter().map(|kind| shape(all(&document, kind)[drawn])).collect();
+        assert_eq!(shapes.len(), kinds.len(), "{shapes:?}");
+    }
+    let of = |drawn: usize| shape(all(&document, "cpu")[drawn]).0;
+    assert_eq!(
+        (of(0), of(1)),
+        ("path".to_owned(), "path".to_owned()),
+        "inline is the only one that looks like a box"
+    );
 }
 
 #[test]

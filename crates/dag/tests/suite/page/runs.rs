@@ -104,7 +104,12 @@ fn each_end_of_a_node_is_told_in_colour_and_in_words() {
     let document = read(&page);
     let expected = [
         ("root", "ok", "ok", ""),
-        ("late", "late", "late", "it took longer than its 20 ms; it went on, and its output was discarded"),
+        (
+            "late",
+            "late",
+            "timed out, late",
+            "it took longer than its 20 ms; it went on, and its output was discarded",
+        ),
         ("dropped", "timed-out", "timed out", "it took longer than its 30 ms"),
         ("fell back", "fell-back", "fell back", "timed out after 40ms"),
         ("failed", "failed", "failed", "no such <user>"),
@@ -243,6 +248,25 @@ fn a_run_without_times_has_a_page_without_a_timeline() {
     let document = read(&page);
     assert_eq!(text(all(&document, "error")[0]), "R002 deadline exceeded before the run started");
     assert_eq!(line(&document, "only").0, "not-started");
+    assert!(page.contains("no node has begun") && !page.contains("not traced"));
+}
+
+#[test]
+fn a_critical_path_is_shortened_only_where_that_saves_room() {
+    for (nodes, left_out) in [(12, None), (14, None), (15, Some("… 3 more nodes …"))] {
+        let mut world = World::new();
+        let mut graph = Graph::<()>::new("chain");
+        let mut last = graph.inline("n0", (), |_, ()| Ok(0));
+        for nth in 1..nodes {
+            last = graph.inline(format!("n{nth}"), last, |_, n| Ok(*n));
+        }
+        let engine = graph.plan(last).unwrap().bind(world.env()).unwrap();
+        let (_, report) = world.runtime.block_on(engine.run(()).traced());
+        let page = report.to_html();
+        let path = text(all(&read(&page), "path")[0]);
+        assert_eq!(path.contains("more node"), left_out.is_some(), "{path}");
+        assert!(left_out.is_none_or(|left_out| path.contains(left_out)), "{path}");
+    }
 }
 
 #[test]
