@@ -14,7 +14,8 @@ use bytes::{Buf, BufMut, Bytes, BytesMut};
 pub enum Reply {
     /// What the handler gave.
     Done(Bytes),
-    /// The message was given up on, for this reason.
+    /// The message was given up on, for this reason, of which as much is kept as fits. Or it was handled, but what the
+    /// handler gave is larger than the mailbox for replies takes: then that is the reason.
     Failed(Arc<str>),
 }
 
@@ -22,14 +23,16 @@ impl Reply {
     /// As the body of a message.
     #[must_use]
     pub fn encode(&self) -> Bytes {
-        let (mark, body) = match self {
-            Self::Done(body) => (0, &body[..]),
-            Self::Failed(reason) => (1, reason.as_bytes()),
-        };
-        let mut bytes = BytesMut::with_capacity(1 + body.len());
-        bytes.put_u8(mark);
-        bytes.put_slice(body);
-        bytes.freeze()
+        match self {
+            Self::Done(body) => marked(0, body),
+            Self::Failed(reason) => marked(1, shortened(reason, REASON_MAX).as_bytes()),
+        }
+    }
+
+    /// A failure in so many bytes, with as much of the reason as there is room for. Nothing if there is none at all.
+    pub(crate) fn failed_within(reason: &str, limit: usize) -> Option<Bytes> {
+        let room = limit.checked_sub(MARK)?;
+        Some(marked(1, shortened(reason, room.min(REASON_MAX)).as_bytes()))
     }
 
     /// From the body of a message.
@@ -43,6 +46,13 @@ impl Reply {
             _ => Err(NotAnEnvelope),
         }
     }
+}
+
+fn marked(mark: u8, body: &[u8]) -> Bytes {
+    let mut bytes = BytesMut::with_capacity(MARK + body.len());
+    bytes.put_u8(mark);
+    bytes.put_slice(body);
+    bytes.freeze()
 }
 
 /// A message that was given up on.
@@ -101,8 +111,11 @@ impl DeadLetter {
     }
 }
 
-/// How much of a reason is kept: an error's text may have a whole document in it, and the letter still has to fit.
+/// How much of a reason is kept: an error's text may have a whole document in it, and it still has to fit.
 const REASON_MAX: usize = 4096;
+
+/// How many bytes say what a reply is.
+const MARK: usize = 1;
 
 /// How many bytes the attempts and the length of the reason take.
 const NUMBERS: usize = 8;

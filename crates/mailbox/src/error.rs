@@ -82,6 +82,13 @@ impl Error for ReceiveError {}
 pub enum SettleError {
     /// The delivery was settled before, or its time out of sight is over: the message may be in other hands.
     ReceiptExpired,
+    /// What was to be [saved](crate::Mailbox::checkpoint) is larger than a body may be: nothing was.
+    TooLarge {
+        /// How many bytes it has.
+        size: usize,
+        /// How many it may have.
+        limit: usize,
+    },
     /// The machinery behind it failed: whether it was settled is not known.
     Backend(BackendError),
 }
@@ -92,6 +99,9 @@ impl fmt::Display for SettleError {
             Self::ReceiptExpired => f.write_str(
                 "the receipt has expired: the message was settled, or is due to be delivered again",
             ),
+            Self::TooLarge { size, limit } => {
+                write!(f, "progress of {size} bytes is too large: the mailbox saves {limit} at most")
+            }
             Self::Backend(error) => write!(f, "the delivery may not have been settled: {error}"),
         }
     }

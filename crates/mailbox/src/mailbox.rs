@@ -41,10 +41,10 @@ pub trait Mailbox: Send + Sync {
     /// [`SettleError::ReceiptExpired`] if the delivery was settled before, or is over.
     fn settle(&self, receipt: Receipt, how: Settlement) -> Boxed<'_, Result<(), SettleError>>;
 
-    /// Saves what the next delivery of the message gets back, should there be one.
+    /// Saves what the next delivery of the message gets back, should there be one. It may be as large as a body.
     ///
     /// # Errors
-    /// As [`settle`](Mailbox::settle).
+    /// As [`settle`](Mailbox::settle); and [`SettleError::TooLarge`], after which what was saved before stays.
     fn checkpoint(&self, receipt: Receipt, progress: Bytes) -> Boxed<'_, Result<(), SettleError>>;
 
     /// Sends `body` to the mailbox at `address`.

@@ -67,13 +67,17 @@ impl fmt::Display for MessageId {
 }
 
 /// The right to settle a message: fresh for each delivery, and gone once the message is settled or its time out of
-/// sight is over.
+/// sight is over. Good for nothing at any other mailbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Receipt {
+    /// Of which mailbox: what tells it from others.
+    pub mailbox: u64,
     /// Of which message.
     pub id: MessageId,
     /// Of which delivery: no two of a mailbox have the same.
     pub delivery: u64,
+    /// Which of the message's deliveries that is, as they are [counted](Delivery::delivery_count).
+    pub count: u32,
 }
 
 /// A message in the hands of a receiver.

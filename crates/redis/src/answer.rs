@@ -11,7 +11,14 @@ use std::{
 
 use ebbtide_lifecycle::{Admission, Outcome, contain};
 
-use crate::{command::Command, core::Core, error::Error, lane::Lane, timer::LinkTimer, value::Value};
+use crate::{
+    command::Command,
+    core::Core,
+    error::{Error, Why},
+    lane::Lane,
+    timer::LinkTimer,
+    value::Value,
+};
 
 /// Says what to send on, if anything, when an answer has come and whoever asked for it has gone. If it panics, nothing
 /// is, and what was asked counts as failed.
@@ -31,8 +38,9 @@ pub struct Answer {
 }
 
 /// Where an answer is put, and taken.
-#[derive(Default)]
 pub(crate) struct Slot {
+    /// The command.
+    what: &'static str,
     state: Mutex<State>,
 }
 
@@ -41,14 +49,10 @@ enum State {
     /// It is [parked](Parked).
     Away,
     Given(Result<Value, Error>, Option<Held>),
+    /// Whoever was to give it was dropped.
+    Forsaken,
     /// The answer was taken, or whoever asked has gone.
     Gone,
-}
-
-impl Default for State {
-    fn default() -> Self {
-        Self::Asked(None)
-    }
 }
 
 /// What is kept with an answer until it is taken: it is in flight until then.
@@ -59,17 +63,28 @@ struct Held {
 
 /// What an answer is owed by the one who gives it.
 pub(crate) struct Debt {
-    /// None if nobody waits for it from the start.
-    pub(crate) slot: Option<Arc<Slot>>,
+    pub(crate) owed: Owed,
     pub(crate) unclaimed: Option<Unclaimed>,
     pub(crate) admission: Admission<LinkTimer>,
+}
+
+/// To whom an answer is owed; none if nobody waits for it from the start. Whoever waits for one that is dropped unpaid,
+/// because something panicked on the way, gets an error.
+pub(crate) struct Owed(pub(crate) Option<Arc<Slot>>);
+
+impl Drop for Owed {
+    fn drop(&mut self) {
+        if let Some(slot) = self.0.take() {
+            slot.forsake();
+        }
+    }
 }
 
 impl Debt {
     /// Gives the answer.
     pub(crate) fn pay(self, core: &Core, result: Result<Value, Error>, outcome: Outcome) {
-        let Self { slot, unclaimed, admission } = self;
-        let Some(slot) = slot else { return admission.settle(outcome) };
+        let Self { mut owed, unclaimed, admission } = self;
+        let Some(slot) = owed.0.take() else { return admission.settle(outcome) };
         let mut state = slot.lock();
         match &mut *state {
             State::Asked(waker) => {
@@ -82,7 +97,7 @@ impl Debt {
                 *state = State::Given(result, held);
                 drop(state);
                 settled.into_iter().for_each(|admission| admission.settle(outcome));
-                waker.into_iter().for_each(Waker::wake);
+                wake(waker);
             }
             State::Away => {
                 *state = State::Given(result.clone(), None);
@@ -92,7 +107,7 @@ impl Debt {
                 }
                 pass_on(core, result, unclaimed, admission, outcome);
             }
-            State::Given(..) | State::Gone => {
+            State::Given(..) | State::Forsaken | State::Gone => {
                 drop(state);
                 pass_on(core, result, unclaimed, admission, outcome);
             }
@@ -101,12 +116,12 @@ impl Debt {
 
     /// Whether nobody waits for it at present, and somebody may come back for it.
     pub(crate) fn is_parked(&self) -> bool {
-        self.slot.as_ref().is_some_and(|slot| matches!(&*slot.lock(), State::Away))
+        self.owed.0.as_ref().is_some_and(|slot| matches!(&*slot.lock(), State::Away))
     }
 
     /// Whether somebody waited who has gone.
     pub(crate) fn is_void(&self) -> bool {
-        self.slot.as_ref().is_some_and(|slot| matches!(&*slot.lock(), State::Gone))
+        self.owed.0.as_ref().is_some_and(|slot| matches!(&*slot.lock(), State::Gone))
     }
 }
 
@@ -118,7 +133,13 @@ fn pass_on(
     outcome: Outcome,
 ) {
     if let (Ok(value), Some(unclaimed)) = (result, unclaimed) {
-        match contain(|| unclaimed(value)) {
+        // Whoever is told last drops it, which is foreign code as well.
+        let told = contain(move || {
+            let command = unclaimed(value);
+            drop(unclaimed);
+            command
+        });
+        match told {
             Ok(Some(command)) => return core.follow(command, admission),
             Ok(None) => {}
             Err(_panicked) => return admission.settle(Outcome::Failed),
@@ -127,7 +148,31 @@ fn pass_on(
     admission.settle(if outcome == Outcome::Completed { Outcome::Late } else { outcome });
 }
 
+/// A waker is foreign code: one that panics takes nobody else's answer with it.
+fn wake(waker: Option<Waker>) {
+    if let Some(waker) = waker {
+        drop(contain(|| waker.wake()));
+    }
+}
+
 impl Slot {
+    pub(crate) fn new(what: &'static str) -> Self {
+        Self { what, state: Mutex::new(State::Asked(None)) }
+    }
+
+    /// Nobody will give the answer.
+    fn forsake(&self) {
+        let mut state = self.lock();
+        let waker = match &mut *state {
+            State::Asked(waker) => waker.take(),
+            State::Away => None,
+            State::Given(..) | State::Forsaken | State::Gone => return,
+        };
+        *state = State::Forsaken;
+        drop(state);
+        wake(waker);
+    }
+
     fn lock(&self) -> MutexGuard<'_, State> {
         // Nothing that can panic runs under the lock.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
@@ -141,7 +186,7 @@ impl Answer {
 
     /// One that is there already.
     pub(crate) fn given(core: Arc<Core>, result: Result<Value, Error>) -> Self {
-        let slot = Slot { state: Mutex::new(State::Given(result, None)) };
+        let slot = Slot { what: "", state: Mutex::new(State::Given(result, None)) };
         Self { slot: Arc::new(slot), core, lane: None }
     }
 
@@ -202,6 +247,10 @@ impl Future for Answer {
                     held.into_iter().for_each(|held| held.admission.settle(Outcome::Completed));
                     Poll::Ready(result)
                 }
+                State::Forsaken => {
+                    drop(state);
+                    Poll::Ready(Err(Error::new(self.slot.what, &self.core.address, Why::Undriven)))
+                }
                 // Awaited again after it has been taken.
                 _ => Poll::Pending,
             },
@@ -229,7 +278,7 @@ impl Drop for Answer {
                     self.core.interrupt(lane, &self.slot);
                 }
             }
-            State::Given(_, None) | State::Away | State::Gone => {}
+            State::Given(_, None) | State::Away | State::Forsaken | State::Gone => {}
         }
     }
 }
@@ -237,5 +286,41 @@ impl Drop for Answer {
 impl fmt::Debug for Answer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Answer").field("address", &self.core.address).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        sync::atomic::{AtomicBool, Ordering},
+        task::Wake,
+    };
+
+    use super::*;
+
+    struct Woken(AtomicBool);
+
+    impl Wake for Woken {
+        fn wake(self: Arc<Self>) {
+            self.0.store(true, Ordering::Relaxed);
+        }
+    }
+
+    #[test]
+    fn whoever_is_owed_what_is_dropped_unpaid_is_woken_and_forsaken() {
+        let (slot, woken) = (Arc::new(Slot::new("GET")), Arc::new(Woken(AtomicBool::new(false))));
+        *slot.lock() = State::Asked(Some(Waker::from(woken.clone())));
+        drop(Owed(Some(slot.clone())));
+        assert!(woken.0.load(Ordering::Relaxed));
+        assert!(matches!(&*slot.lock(), State::Forsaken));
+    }
+
+    #[test]
+    fn an_answer_that_was_given_stays_when_what_was_owed_is_dropped() {
+        for before in [State::Given(Ok(Value::Nil), None), State::Gone] {
+            let slot = Arc::new(Slot { what: "GET", state: Mutex::new(before) });
+            drop(Owed(Some(slot.clone())));
+            assert!(!matches!(&*slot.lock(), State::Forsaken));
+        }
     }
 }

@@ -17,6 +17,8 @@ pub struct Batch {
     /// The name and the origin of the first command; without one there is nothing to be asked.
     first: Option<(&'static str, Origin)>,
     commands: usize,
+    /// How many bytes the longest of them has.
+    longest: usize,
     /// All of them, as they go over the wire.
     packed: Vec<u8>,
 }
@@ -25,7 +27,8 @@ impl Batch {
     /// One without commands, and with room for so many.
     #[must_use]
     pub fn with_capacity(commands: usize) -> Self {
-        Self { first: None, commands: 0, packed: Vec::with_capacity(commands * (PACKED_MIN + HEADER_MAX)) }
+        let packed = Vec::with_capacity(commands * (PACKED_MIN + HEADER_MAX));
+        Self { first: None, commands: 0, longest: 0, packed }
     }
 
     /// Adds a command behind the others.
@@ -33,6 +36,7 @@ impl Batch {
         write_header(command.args, &mut self.packed);
         self.packed.extend_from_slice(&command.packed);
         self.commands += 1;
+        self.longest = self.longest.max(command.packed.len());
         self.first.get_or_insert((command.name(), command.origin));
     }
 
@@ -51,8 +55,8 @@ impl Batch {
     /// None if there is nothing to be sent.
     pub(crate) fn freeze(self) -> Option<Frozen> {
         let (name, origin) = self.first?;
-        let (batch, packed) = (Some(self.commands), self.packed.into());
-        Some(Frozen { name, origin, args: 0, batch, packed, lead: None })
+        let (batch, longest, packed) = (Some(self.commands), self.longest, self.packed.into());
+        Some(Frozen { name, origin, args: 0, batch, longest, packed, lead: None })
     }
 }
 

@@ -100,7 +100,8 @@ impl Command {
     /// The same, not to be changed any more.
     pub(crate) fn freeze(self) -> Frozen {
         let Self { name, origin, args, packed, lead } = self;
-        Frozen { name, origin, args, batch: None, packed: packed.into(), lead }
+        let longest = packed.len();
+        Frozen { name, origin, args, batch: None, longest, packed: packed.into(), lead }
     }
 
     pub(crate) fn packed_len(&self) -> usize {
@@ -134,6 +135,8 @@ pub(crate) struct Frozen {
     pub(crate) args: usize,
     /// How many commands it is, if it is a batch. Those are packed with their numbers of arguments.
     pub(crate) batch: Option<usize>,
+    /// How many bytes it has; or the longest of them, if it is a batch.
+    pub(crate) longest: usize,
     pub(crate) packed: Bytes,
     pub(crate) lead: Option<Lead>,
 }

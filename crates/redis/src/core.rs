@@ -14,7 +14,7 @@ use std::{
 use ebbtide_lifecycle::{Admission, Gate, Intake, Outcome, OwnedPermit, Refusal, time::Clock};
 
 use crate::{
-    answer::{Answer, Debt, Slot, Unclaimed},
+    answer::{Answer, Debt, Owed, Slot, Unclaimed},
     command::{Command, Frozen},
     driver::drive,
     error::{Error, Why},
@@ -47,6 +47,10 @@ pub(crate) struct Core {
     pub(crate) cut_off: AtomicBool,
 }
 
+/// So many connections for commands that block are kept for those that come next. A server has ten thousand for all,
+/// and a crowd may wait only once.
+const FREE_MAX: usize = 8;
+
 /// The connections of a link.
 #[derive(Default)]
 pub(crate) struct Lanes {
@@ -67,8 +71,11 @@ impl Core {
     pub(crate) fn ask(self: &Arc<Self>, question: Question) -> Answer {
         let Question { command, unclaimed, wait } = question;
         let what = command.name;
-        let refused =
-            |why| Answer::given(self.clone(), Err(Error::new(what, &self.address, Why::Refused(why))));
+        let failed = |why| Answer::given(self.clone(), Err(Error::new(what, &self.address, why)));
+        if let Err(why) = self.measure(&command) {
+            return failed(why);
+        }
+        let refused = |refusal| failed(Why::Refused(refusal));
         let seat = match wait.map(|_| self.seat()).transpose() {
             Ok(seat) => seat,
             Err(why) => return refused(why),
@@ -77,8 +84,8 @@ impl Core {
             Ok(admission) => admission,
             Err(why) => return refused(why),
         };
-        let slot = Arc::new(Slot::default());
-        let debt = Debt { slot: Some(slot.clone()), unclaimed, admission };
+        let slot = Arc::new(Slot::new(what));
+        let debt = Debt { owed: Owed(Some(slot.clone())), unclaimed, admission };
         let request = self.request(command, debt, wait.unwrap_or_default(), seat);
         if wait.is_none() {
             self.put(&self.main, request);
@@ -90,11 +97,19 @@ impl Core {
     }
 
     pub(crate) fn tell(&self, command: Frozen) -> Result<(), Error> {
-        let refused = |why| Error::new(command.name, &self.address, Why::Refused(why));
-        let admission = self.intake.admit_as(&command.origin).map_err(refused)?;
-        let debt = Debt { slot: None, unclaimed: None, admission };
+        let refused = |why| Error::new(command.name, &self.address, why);
+        self.measure(&command).map_err(refused)?;
+        let admission = self.intake.admit_as(&command.origin);
+        let admission = admission.map_err(|refusal| refused(Why::Refused(refusal)))?;
+        let debt = Debt { owed: Owed(None), unclaimed: None, admission };
         self.put(&self.main, self.request(command, debt, Duration::ZERO, None));
         Ok(())
+    }
+
+    /// Refuses what the server would close the connection over.
+    fn measure(&self, command: &Frozen) -> Result<(), Why> {
+        let (size, limit) = (command.longest, self.settings.command_max);
+        if size > limit { Err(Why::TooLong { size, limit }) } else { Ok(()) }
     }
 
     fn request(&self, command: Frozen, debt: Debt, wait: Duration, seat: Option<OwnedPermit>) -> Request {
@@ -103,7 +118,7 @@ impl Core {
         let patience = wait.saturating_add(timeout);
         let (what, batch) = (command.name, command.batch);
         let command = Some(command);
-        Request { what, command, parts: None, batch, debt, seat, by, patience, unblocks: None }
+        Request { what, command, parts: None, batch, debt, seat, by, patience, unblocks: None, about: None }
     }
 
     fn put(&self, lane: &Lane, request: Request) {
@@ -114,18 +129,22 @@ impl Core {
 
     /// Sends `command` as the rest of what was admitted: also while the link stops. Nobody waits for its answer.
     pub(crate) fn follow(&self, command: Command, admission: Admission<LinkTimer>) {
-        let debt = Debt { slot: None, unclaimed: None, admission };
-        self.put(&self.main, self.request(command.freeze(), debt, Duration::ZERO, None));
+        self.put(&self.main, self.following(command, admission));
+    }
+
+    fn following(&self, command: Command, admission: Admission<LinkTimer>) -> Request {
+        let debt = Debt { owed: Owed(None), unclaimed: None, admission };
+        self.request(command.freeze(), debt, Duration::ZERO, None)
     }
 
     /// Nobody waits any more for the answer to a command that blocks.
     pub(crate) fn interrupt(&self, lane: &Arc<Lane>, slot: &Arc<Slot>) {
-        self.end(lane, lane.interrupt(slot, self.timer.now()));
+        self.end(lane, lane.interrupt(slot, self.timer.now(), self.settings.timeout));
     }
 
     /// The server was told to unblock a command, and has not answered it.
     pub(crate) fn interrupt_again(&self, lane: &Arc<Lane>) {
-        self.end(lane, lane.interrupt_again(self.timer.now()));
+        self.end(lane, lane.interrupt_again(self.timer.now(), self.settings.timeout));
     }
 
     fn end(&self, lane: &Arc<Lane>, interrupt: Interrupt) {
@@ -136,7 +155,10 @@ impl Core {
                 self.set_free(lane);
             }
             Interrupt::Unblock { client, admission } => {
-                self.follow(Command::new("CLIENT").arg("UNBLOCK").int(client), admission);
+                let mut request =
+                    self.following(Command::new("CLIENT").arg("UNBLOCK").int(client), admission);
+                request.about = Some(lane.clone());
+                self.put(&self.main, request);
             }
         }
     }
@@ -177,9 +199,20 @@ impl Core {
 
     /// A connection has nothing to do any more.
     pub(crate) fn set_free(&self, lane: &Arc<Lane>) {
-        if lane.blocks {
-            self.lanes().free.push(lane.clone());
+        if lane.blocks && lane.rest() {
+            self.keep(lane);
         }
+    }
+
+    /// Keeps a connection for the next command that blocks, or closes it, if there are enough.
+    fn keep(&self, lane: &Arc<Lane>) {
+        let mut lanes = self.lanes();
+        if lanes.free.len() < FREE_MAX {
+            return lanes.free.push(lane.clone());
+        }
+        lanes.all.retain(|other| !Arc::ptr_eq(other, lane));
+        drop(lanes);
+        lane.order(Orders::End);
     }
 
     pub(crate) fn lanes(&self) -> MutexGuard<'_, Lanes> {
@@ -226,7 +259,15 @@ impl Core {
     fn answer(&self, request: Request, value: Value) {
         match value {
             Value::Refusal(error) => self.fail(request, Why::Server(error)),
-            value => request.free().pay(self, Ok(value), Outcome::Completed),
+            value => self.pay(request, Ok(value), Outcome::Completed),
+        }
+    }
+
+    fn pay(&self, mut request: Request, result: Result<Value, Error>, outcome: Outcome) {
+        let about = request.about.take();
+        request.free().pay(self, result, outcome);
+        if let Some(lane) = about.filter(|lane| lane.was_unblocked()) {
+            self.keep(&lane);
         }
     }
 
@@ -237,7 +278,7 @@ impl Core {
             _ => Outcome::Failed,
         };
         let error = Error::new(request.what, &self.address, why);
-        request.free().pay(self, Err(error), outcome);
+        self.pay(request, Err(error), outcome);
     }
 
     /// Nobody wanted it any more before it was sent.

@@ -63,8 +63,7 @@ impl Driving {
                 Some(Err(error)) => lane.set_trouble(Some(error.to_string().into())),
                 Some(Ok(mut wire)) => {
                     lane.set_trouble(None);
-                    let mut talk =
-                        Talk { driving: self, wire: &mut wire, backoff: &mut backoff, got: VecDeque::new() };
+                    let mut talk = Talk::new(self, &mut wire, &mut backoff);
                     let Some(why) = talk.run().await else { return };
                     if let Why::Lost(trouble) = &why {
                         lane.set_trouble(Some(trouble.clone()));
@@ -174,6 +173,9 @@ struct Talk<'a> {
     backoff: &'a mut Backoff,
     /// Answers; of a batch that is not answered completely, those that have come.
     got: VecDeque<Value>,
+    /// A server that gives signs of life is not silent, however long an answer takes, and those before it: it has its
+    /// time from the last one on.
+    alive_until: Option<Instant>,
 }
 
 /// What came of a look at a connection.
@@ -186,7 +188,11 @@ enum Round {
     HandedOut,
 }
 
-impl Talk<'_> {
+impl<'a> Talk<'a> {
+    fn new(driving: &'a Driving, wire: &'a mut Wire, backoff: &'a mut Backoff) -> Self {
+        Self { driving, wire, backoff, got: VecDeque::new(), alive_until: None }
+    }
+
     /// Ends when the connection is lost, and says why; or, with nothing, when the link ends.
     async fn run(&mut self) -> Option<Why> {
         let (mut snooze, mut drained) = (Snooze::default(), self.driving.core.intake.gate().drained());
@@ -204,7 +210,7 @@ impl Talk<'_> {
                     Ok(Round::HandedOut) => break,
                     Err(error) => return Poll::Ready(Some(Why::Lost(error.to_string().into()))),
                     Ok(Round::Nothing) => {
-                        let oldest = lane.oldest();
+                        let oldest = lane.oldest(self.alive_until);
                         if snooze.poll(&core.timer, oldest.as_ref().map(Oldest::due), cx).is_pending() {
                             return Poll::Pending;
                         }
@@ -235,12 +241,21 @@ impl Talk<'_> {
         while ended.is_some() && matches!(read, Poll::Ready(Ok(()))) {
             read = self.wire.poll_read(cx);
         }
+        if self.wire.take_sign() {
+            self.alive_until = Some(later(core.timer.now(), core.settings.timeout));
+        }
         let more = loaded || read.is_ready();
         ended = ended.or(failure(read));
         // Whatever comes after them, those that were answered get their answers.
         loop {
             match self.wire.answer() {
-                Ok(Some(value)) => self.got.push_back(value),
+                Ok(Some(value)) => {
+                    if is_replica(&value) && ended.is_none() {
+                        ended =
+                            Some(io::Error::other("the server has become a replica, and takes no writes"));
+                    }
+                    self.got.push_back(value);
+                }
                 Ok(None) => break,
                 Err(malformed) => {
                     ended = Some(malformed);
@@ -284,6 +299,11 @@ impl Talk<'_> {
             core.answer_next(request, &mut due, value);
         }
     }
+}
+
+/// A server that was the master refuses writes for as long as a connection lives. A new one may find who is.
+fn is_replica(answer: &Value) -> bool {
+    matches!(answer, Value::Refusal(error) if error.code() == "READONLY")
 }
 
 fn failure(done: Poll<io::Result<()>>) -> Option<io::Error> {

@@ -20,6 +20,13 @@ pub struct Error {
 pub enum Why {
     /// The link takes no more: it is stopped, or as much is in flight as is allowed. The command was not sent.
     Refused(Refusal),
+    /// The command is longer than a server takes. It was not sent.
+    TooLong {
+        /// How many bytes it has.
+        size: usize,
+        /// How many it may have.
+        limit: usize,
+    },
     /// There was no connection for so long, because of the trouble, if there was any. The command was not sent.
     Unreachable {
         /// For how long it was waited for.
@@ -29,11 +36,12 @@ pub enum Why {
     },
     /// The connection broke after the command was sent: it may have been done or not.
     Lost(Arc<str>),
-    /// No answer came for so long, so that the connection was given up: the command may have been done or not.
+    /// Nothing came for so long, so that the connection was given up: the command may have been done or not.
     Silent(Duration),
     /// The deadline of a stop came first: the command may have been done or not.
     Stopped,
-    /// The executor has dropped the driver of the link: the command may have been done or not.
+    /// The executor has dropped the driver of the link, or something panicked in it: the command may have been done or
+    /// not.
     Undriven,
     /// The server says what is wrong.
     Server(ServerError),
@@ -87,6 +95,10 @@ impl fmt::Display for Why {
                 "not sent, as many are in flight, or block, as `in_flight` and `waits` of the link's Settings allow",
             ),
             Self::Refused(_) => f.write_str("not sent, the link is stopped"),
+            Self::TooLong { size, limit } => write!(
+                f,
+                "not sent, it has {size} bytes, and `command_max` of the link's Settings allows {limit}"
+            ),
             Self::Unreachable { patience, trouble: Some(trouble) } => {
                 write!(f, "not sent, no connection within {patience:?}: {trouble}")
             }

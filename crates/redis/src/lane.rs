@@ -40,6 +40,10 @@ struct Queue {
     trouble: Option<Arc<str>>,
     /// What the server calls the connection, if it is one that blocks.
     client: Option<u64>,
+    /// How often the server was told to unblock what is asked here, and has not said that it did.
+    told: usize,
+    /// Whether there is nothing to do here, but for that: what the server was told would meet whatever came next.
+    rests: bool,
 }
 
 /// What the driver is told. Each can only be followed by a later one.
@@ -74,6 +78,8 @@ pub(crate) struct Request {
     pub(crate) patience: Duration,
     /// There once it is to be unblocked.
     pub(crate) unblocks: Option<Unblocks>,
+    /// What it has the server unblock, if that is what it is for.
+    pub(crate) about: Option<Arc<Lane>>,
 }
 
 /// When the server is told again to unblock a command, and how long it was given before. On another connection it may
@@ -235,11 +241,12 @@ impl Lane {
         count == 0 || !queue.asked.is_empty()
     }
 
-    /// The oldest that was sent and not answered.
-    pub(crate) fn oldest(&self) -> Option<Oldest> {
+    /// The oldest that was sent and not answered. It has until `alive_until` at least, if that is given.
+    pub(crate) fn oldest(&self, alive_until: Option<Instant>) -> Option<Oldest> {
         let queue = self.lock();
         let Request { by, patience, unblocks, .. } = queue.asked.front()?;
-        Some(Oldest { by: *by, patience: *patience, unblocks: unblocks.map(|unblocks| unblocks.at) })
+        let by = alive_until.map_or(*by, |until| until.max(*by));
+        Some(Oldest { by, patience: *patience, unblocks: unblocks.map(|unblocks| unblocks.at) })
     }
 
     /// All that were sent and not answered, when the connection is gone.
@@ -269,19 +276,34 @@ impl Lane {
         self.lock().client = Some(client);
     }
 
+    /// Nothing is to be done here any more. Gives whether another command may come here at once.
+    pub(crate) fn rest(&self) -> bool {
+        let mut queue = self.lock();
+        queue.rests = queue.told > 0;
+        !queue.rests
+    }
+
+    /// The server has unblocked what was asked here, or never will. Gives whether another command may come here from
+    /// now on.
+    pub(crate) fn was_unblocked(&self) -> bool {
+        let mut queue = self.lock();
+        queue.told -= 1;
+        queue.told == 0 && mem::take(&mut queue.rests)
+    }
+
     /// The request that is parked here, if one is, and its place among those that block.
     pub(crate) fn parked(&self) -> Option<(Arc<Slot>, Option<OwnedPermit>)> {
         let mut queue = self.lock();
         let Queue { asked, waiting, .. } = &mut *queue;
         let request = asked.front_mut().or(waiting.front_mut()).filter(|_| self.blocks)?;
-        let slot = request.debt.slot.clone().filter(|_| request.debt.is_parked())?;
+        let slot = request.debt.owed.0.clone().filter(|_| request.debt.is_parked())?;
         Some((slot, request.seat.take()))
     }
 
     /// What to do about a request that nobody waits for any more.
-    pub(crate) fn interrupt(&self, slot: &Arc<Slot>, now: Instant) -> Interrupt {
+    pub(crate) fn interrupt(&self, slot: &Arc<Slot>, now: Instant, timeout: Duration) -> Interrupt {
         let is_it =
-            |request: &Request| request.debt.slot.as_ref().is_some_and(|other| Arc::ptr_eq(other, slot));
+            |request: &Request| request.debt.owed.0.as_ref().is_some_and(|other| Arc::ptr_eq(other, slot));
         let mut queue = self.lock();
         if let Some(at) = queue.waiting.iter().position(is_it) {
             return queue
@@ -292,7 +314,7 @@ impl Lane {
         if !queue.asked.front().is_some_and(is_it) {
             return Interrupt::Nothing;
         }
-        let interrupt = queue.unblock(now, UNBLOCK_PAUSE);
+        let interrupt = queue.unblock(now, UNBLOCK_PAUSE, timeout);
         // The driver sees to it that it is told again.
         let driver = queue.driver.take();
         drop(queue);
@@ -301,24 +323,27 @@ impl Lane {
     }
 
     /// What to do about a request that is still blocked although the server was told.
-    pub(crate) fn interrupt_again(&self, now: Instant) -> Interrupt {
+    pub(crate) fn interrupt_again(&self, now: Instant, timeout: Duration) -> Interrupt {
         let mut queue = self.lock();
         match queue.asked.front().and_then(|request| request.unblocks) {
-            Some(Unblocks { pause, .. }) => queue.unblock(now, pause.saturating_mul(2)),
+            Some(Unblocks { pause, .. }) => queue.unblock(now, pause.saturating_mul(2), timeout),
             None => Interrupt::Nothing,
         }
     }
 }
 
 impl Queue {
-    /// Has what was sent unblocked: now, and once more after `pause`.
-    fn unblock(&mut self, now: Instant, pause: Duration) -> Interrupt {
-        let (Some(request), Some(client)) = (self.asked.front_mut(), self.client) else {
-            return Interrupt::Nothing;
-        };
+    /// Has what was sent unblocked: now, and once more after `pause`. From now on it is to be answered as soon as any
+    /// other command: a server that hangs would hold up a stop until the time is over for which it may block.
+    fn unblock(&mut self, now: Instant, pause: Duration, timeout: Duration) -> Interrupt {
+        let Some(request) = self.asked.front_mut() else { return Interrupt::Nothing };
+        request.by = request.by.min(later(now, timeout));
+        request.patience = request.patience.min(timeout);
+        let Some(client) = self.client else { return Interrupt::Nothing };
         request.unblocks = Some(Unblocks { at: later(now, pause), pause });
-        let forked = request.debt.admission.fork(&Origin::here());
-        forked.map_or(Interrupt::Nothing, |admission| Interrupt::Unblock { client, admission })
+        let Ok(admission) = request.debt.admission.fork(&Origin::here()) else { return Interrupt::Nothing };
+        self.told += 1;
+        Interrupt::Unblock { client, admission }
     }
 }
 

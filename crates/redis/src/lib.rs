@@ -33,7 +33,7 @@
 //! | is not there | not sent | waits up to [`patience`](Settings::patience), then [`Why::Unreachable`] |
 //! | is gone | sent | [`Why::Lost`]: it may have been done. Nothing is sent twice by itself |
 //! | is silent | sent | [`Why::Silent`] after [`timeout`](Settings::timeout), and the connection is given up |
-//! | says no | sent | [`Why::Server`] |
+//! | says no | sent | [`Why::Server`]; if it says `READONLY`, the connection is given up as well |
 //!
 //! # Reading order
 //! 1. [`Link`] and [`Settings`]; [`Command`], [`Batch`], [`Value`] and [`Error`]; [`Script`].

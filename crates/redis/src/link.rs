@@ -124,7 +124,8 @@ impl Link {
     /// Sends a command that blocks for up to `wait`, such as `BLPOP`, on a connection that it has for itself. It has
     /// to say to the server itself how long it blocks.
     ///
-    /// When the answer is dropped the server is told to unblock, so that the connection is soon free again.
+    /// When the answer is dropped the server is told to unblock, so that the connection is soon free again. If it does
+    /// not within [`timeout`](Settings::timeout), the connection is given up.
     pub fn wait(&self, command: Command, wait: Duration) -> Answer {
         self.question(command, Some(wait), None)
     }

@@ -10,8 +10,10 @@ use crate::command::Command;
 pub struct Settings {
     /// How long a command waits to be sent while there is no connection: five seconds unless told otherwise.
     pub patience: Duration,
-    /// How long the server may take to answer, or to take a connection: five seconds unless told otherwise. A
-    /// connection on which an answer takes longer is given up, with all that was sent on it.
+    /// How long the server may be silent when it owes an answer, or take to take a connection: five seconds unless
+    /// told otherwise. A connection on which nothing comes for longer is given up, with all that was sent on it. A
+    /// long answer may take longer, while more of it comes; and so may a long command, while the server takes more of
+    /// it.
     pub timeout: Duration,
     /// How long it waits before it tries to connect again, the first time: 50 ms unless told otherwise. Each further
     /// try waits twice as long as the one before; up to half of each wait is taken off, differently each time.
@@ -22,8 +24,13 @@ pub struct Settings {
     /// refused.
     pub in_flight: usize,
     /// How many of them may block at the same time, each with a connection of its own: 64 unless told otherwise,
-    /// because a server has ten thousand connections for all. More are refused.
+    /// because a server has ten thousand connections for all. More are refused. Of the connections that nobody waits on
+    /// eight are kept.
     pub waits: usize,
+    /// How many bytes a command may have: half a gibibyte unless told otherwise. A server takes no argument that is
+    /// longer (`proto-max-bulk-len`), and closes the connection over it, with all that others have asked. Longer ones
+    /// are refused.
+    pub command_max: usize,
     /// What every connection begins with: `AUTH`, `SELECT`, `CLIENT SETNAME`. If the server refuses one, there is no
     /// connection.
     pub greeting: Vec<Command>,
@@ -38,6 +45,7 @@ impl Default for Settings {
             backoff_max: Duration::from_secs(2),
             in_flight: 10_000,
             waits: 64,
+            command_max: 512 << 20,
             greeting: Vec::new(),
         }
     }

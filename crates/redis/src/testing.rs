@@ -14,6 +14,8 @@ use std::{
 /// folder.
 #[derive(Debug)]
 pub struct Server {
+    /// What it is told besides.
+    options: Vec<String>,
     address: SocketAddr,
     folder: PathBuf,
     child: Option<Child>,
@@ -35,12 +37,22 @@ impl Server {
     /// If there is no `redis-server` in the path, saying what to install, or if it does not start.
     #[must_use]
     pub fn start() -> Self {
+        Self::start_with(&[])
+    }
+
+    /// The same, with more options: `--cluster-enabled`, `yes`.
+    ///
+    /// # Panics
+    /// As [`start`](Server::start).
+    #[must_use]
+    pub fn start_with(options: &[&str]) -> Self {
         static STARTED: AtomicU64 = AtomicU64::new(0);
         let number = STARTED.fetch_add(1, Ordering::Relaxed);
         let folder = env::temp_dir().join(format!("ebbtide-redis-{}-{number}", process::id()));
         fs::create_dir_all(&folder).expect("a folder for the server");
         for _ in 0..PORTS_MAX {
-            let mut server = Self { address: free_address(), folder: folder.clone(), child: None };
+            let options = options.iter().map(|option| (*option).to_owned()).collect();
+            let mut server = Self { options, address: free_address(), folder: folder.clone(), child: None };
             if server.run() {
                 return server;
             }
@@ -77,7 +89,7 @@ impl Server {
         let port = self.address.port().to_string();
         let mut command = Command::new("redis-server");
         command.args(["--port", &port, "--bind", "127.0.0.1", "--save", "", "--appendonly", "yes"]);
-        command.args(["--appendfsync", "always"]).arg("--dir").arg(&self.folder);
+        command.args(["--appendfsync", "always"]).arg("--dir").arg(&self.folder).args(&self.options);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut child = command.spawn().unwrap_or_else(|error| {
             panic!("cannot run redis-server ({error}): install it, for example with `apt-get install -y redis-server`")

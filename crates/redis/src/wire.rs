@@ -2,7 +2,7 @@
 
 use std::{
     future::poll_fn,
-    io,
+    io, mem,
     pin::Pin,
     task::{Context, Poll, ready},
 };
@@ -26,6 +26,10 @@ pub(crate) struct Wire {
     pub(crate) out: BytesMut,
     /// Whether something was written that was not flushed.
     unflushed: bool,
+    /// Whether the other end has to make room before more can be written.
+    is_full: bool,
+    /// See [`take_sign`](Wire::take_sign).
+    sign: bool,
     /// Has what was read.
     input: Decoder,
     chunk: Box<[u8]>,
@@ -34,16 +38,27 @@ pub(crate) struct Wire {
 impl Wire {
     pub(crate) fn new(stream: Pin<Box<dyn Stream>>) -> Self {
         let (out, input) = (BytesMut::new(), Decoder::default());
-        Self { stream, out, unflushed: false, input, chunk: vec![0; CHUNK].into() }
+        let chunk = vec![0; CHUNK].into();
+        Self { stream, out, unflushed: false, is_full: false, sign: false, input, chunk }
+    }
+
+    /// Whether the other end has given a sign of life since this was last asked: it has said something, or has made
+    /// room where there was none. What is merely written says nothing: there is room for much on the way to one that
+    /// hangs.
+    pub(crate) fn take_sign(&mut self) -> bool {
+        mem::take(&mut self.sign)
     }
 
     /// Ready when all is written.
     pub(crate) fn poll_write(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         while !self.out.is_empty() {
-            let count = ready!(self.stream.as_mut().poll_write(cx, &self.out))?;
+            let written = self.stream.as_mut().poll_write(cx, &self.out);
+            let was_full = mem::replace(&mut self.is_full, written.is_pending());
+            let count = ready!(written)?;
             if count == 0 {
                 return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
             }
+            self.sign |= was_full;
             self.out.advance(count);
             self.unflushed = true;
         }
@@ -61,6 +76,7 @@ impl Wire {
             let why = "the server has closed the connection";
             return Poll::Ready(Err(io::Error::new(io::ErrorKind::UnexpectedEof, why)));
         }
+        self.sign = true;
         self.input.extend(&self.chunk[..count]);
         Poll::Ready(Ok(()))
     }

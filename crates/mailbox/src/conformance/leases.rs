@@ -15,6 +15,21 @@ pub(super) async fn a_lease_that_ends_redelivers_and_counts<S: Specimen>(case: &
     }
 }
 
+pub(super) async fn leases_that_end_together_redeliver_in_the_order_of_the_batch<S: Specimen>(
+    case: &Case<'_, S>,
+) {
+    for body in ["first", "a", "b", "c", "d", "e", "f", "g", "h", "i"] {
+        case.send(body).await;
+    }
+    // The order of the batch is not that in which they were sent.
+    let first = case.pull().max(1).expect("one is within the range");
+    let failed = case.one_of(first, "who wants one message gets one").await;
+    case.settle(&failed, Settlement::Nack(Span::ZERO)).await;
+    let batch: Vec<_> = case.receive(case.lease(1)).await.into_iter().map(|delivery| delivery.body).collect();
+    case.pass(2).await;
+    assert_eq!(case.bodies().await, batch, "a batch comes back in its order");
+}
+
 pub(super) async fn each_delivery_has_a_receipt_of_its_own<S: Specimen>(case: &Case<'_, S>) {
     let mut deliveries = Vec::new();
     let ways =

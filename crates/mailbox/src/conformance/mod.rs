@@ -100,7 +100,7 @@ pub trait Specimen: Sync {
 pub const CAPACITY_MIN: usize = 20;
 
 /// How many clauses there are.
-pub const CLAUSES: usize = 64;
+pub const CLAUSES: usize = 67;
 
 /// A clause, by its name.
 type Clause<S> = (&'static str, fn(&S));
@@ -184,6 +184,7 @@ fn clauses<S: Specimen>() -> [Clause<S>; CLAUSES] {
             who_gives_up_does_not_take_the_wake_up_of_another_with_him;
         leases:
             a_lease_that_ends_redelivers_and_counts
+            leases_that_end_together_redeliver_in_the_order_of_the_batch
             each_delivery_has_a_receipt_of_its_own
             a_lease_of_no_time_leaves_the_message_in_sight
             an_extension_keeps_the_message_out_of_sight
@@ -197,6 +198,7 @@ fn clauses<S: Specimen>() -> [Clause<S>; CLAUSES] {
             a_receipt_is_refused_after_its_lease
             a_receipt_is_refused_after_the_next_delivery
             a_receipt_is_refused_after_a_purge
+            a_receipt_of_another_mailbox_is_refused
             a_receipt_that_was_never_given_is_refused;
         settling:
             an_acknowledged_message_is_gone
@@ -206,6 +208,7 @@ fn clauses<S: Specimen>() -> [Clause<S>; CLAUSES] {
             a_release_is_not_counted
             a_checkpoint_comes_back_with_every_later_delivery
             a_checkpoint_settles_nothing
+            a_checkpoint_beyond_the_limit_of_bodies_is_refused
             counts_say_where_each_message_is
             a_purge_takes_everything_out_and_says_how_much;
         replies:

@@ -1,8 +1,11 @@
 //! A receipt is good for one settlement, of one delivery, within its lease.
 
-use super::{Specimen, case::Case};
+use super::{
+    Specimen,
+    case::{Case, only},
+};
 use crate::{
-    message::{Counts, Delivery, MessageId, Receipt, Settlement},
+    message::{Counts, Delivery, Message, MessageId, Receipt, Settlement},
     span::Span,
 };
 
@@ -84,14 +87,28 @@ pub(super) async fn a_receipt_is_refused_after_a_purge<S: Specimen>(case: &Case<
     case.refuses(delivery.receipt, "when another message has come after a purge").await;
 }
 
+pub(super) async fn a_receipt_of_another_mailbox_is_refused<S: Specimen>(case: &Case<'_, S>) {
+    let (_, other) = case.specimen.other("other");
+    other.send(Message::new("theirs")).await.expect("an open mailbox with room takes a message");
+    let theirs = other.receive(case.pull()).await.expect("an open mailbox can be received from");
+    let theirs = only(theirs, "what was sent can be received");
+    in_hand(case).await;
+    case.refuses(theirs.receipt, "of another mailbox").await;
+    assert_eq!(case.counts().await, Counts::new(0, 0, 1), "a receipt is good at its own mailbox only");
+    let settled = other.settle(theirs.receipt, Settlement::Ack).await;
+    settled.expect("a delivery can be settled where it was received");
+}
+
 pub(super) async fn a_receipt_that_was_never_given_is_refused<S: Specimen>(case: &Case<'_, S>) {
-    let Receipt { id, delivery } = in_hand(case).await.receipt;
-    let (no_id, no_delivery) = (MessageId(u64::MAX), u64::MAX);
+    let given = in_hand(case).await.receipt;
+    let (id, delivery) = (MessageId(u64::MAX), u64::MAX);
     for made_up in [
-        Receipt { id, delivery: no_delivery },
-        Receipt { id: no_id, delivery },
-        Receipt { id: no_id, delivery: no_delivery },
-        Receipt { id: MessageId(0), delivery: 0 },
+        Receipt { delivery, ..given },
+        Receipt { id, ..given },
+        Receipt { id, delivery, ..given },
+        Receipt { count: given.count + 1, ..given },
+        Receipt { mailbox: !given.mailbox, ..given },
+        Receipt { id: MessageId(0), delivery: 0, ..given },
     ] {
         case.refuses(made_up, "that was never given").await;
     }

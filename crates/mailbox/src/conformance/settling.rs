@@ -1,7 +1,10 @@
 //! What becomes of a delivery, and of all messages.
 
+use bytes::Bytes;
+
 use super::{Specimen, case::Case};
 use crate::{
+    error::SettleError,
     message::{Counts, Settlement},
     span::Span,
 };
@@ -104,6 +107,23 @@ pub(super) async fn a_checkpoint_settles_nothing<S: Specimen>(case: &Case<'_, S>
     case.pass(2).await;
     let again = case.one("a checkpoint does not extend the lease").await;
     assert_eq!(again.delivery_count, 2, "a checkpoint does not undo the delivery");
+}
+
+pub(super) async fn a_checkpoint_beyond_the_limit_of_bodies_is_refused<S: Specimen>(case: &Case<'_, S>) {
+    let limit = case.specimen.limits().body;
+    case.send("one").await;
+    let delivery = case.one("what was sent can be received").await;
+    let largest = Bytes::from(vec![1; limit]);
+    let saved = case.mailbox.checkpoint(delivery.receipt, largest.clone()).await;
+    saved.expect("progress may be as large as a body");
+    let refused = case.mailbox.checkpoint(delivery.receipt, Bytes::from(vec![2; limit + 1])).await;
+    assert!(
+        matches!(refused, Err(SettleError::TooLarge { size, limit: said }) if size == limit + 1 && said == limit),
+        "it is said how large it is, and may be: {refused:?}"
+    );
+    case.settle(&delivery, Settlement::Release).await;
+    let again = case.one("a released message comes again").await;
+    assert_eq!(again.checkpoint, Some(largest), "what was refused leaves what was saved before");
 }
 
 pub(super) async fn counts_say_where_each_message_is<S: Specimen>(case: &Case<'_, S>) {

@@ -12,7 +12,7 @@ use std::{
     future::ready,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
     },
 };
 
@@ -36,7 +36,7 @@ pub struct Limits {
     /// How many messages, those in the hands of receivers included. No limit unless told otherwise, but that of the
     /// memory and of four billion.
     pub capacity: usize,
-    /// How many bytes a body may have: a mebibyte unless told otherwise.
+    /// How many bytes a body may have, and what is saved of a message's progress: a mebibyte unless told otherwise.
     pub body: usize,
 }
 
@@ -138,9 +138,12 @@ impl<T> fmt::Debug for Office<T> {
 
 impl Desk {
     fn new(limits: Limits) -> Self {
+        static MADE: AtomicU64 = AtomicU64::new(0);
+        // Relaxed: nothing but the number is told.
+        let number = MADE.fetch_add(1, Ordering::Relaxed);
         Self {
             limits,
-            shelf: Mutex::default(),
+            shelf: Mutex::new(Shelf::new(number)),
             closed: AtomicBool::new(false),
             waiting: AtomicUsize::new(0),
             changed: Bell::new(),
@@ -235,6 +238,10 @@ where
     }
 
     fn checkpoint(&self, receipt: Receipt, progress: Bytes) -> Boxed<'_, Result<(), SettleError>> {
+        let (size, limit) = (progress.len(), self.desk.limits.body);
+        if size > limit {
+            return at_once(Err(SettleError::TooLarge { size, limit }));
+        }
         let mut progress = Some(progress);
         let saved = self.desk.shelf().save(receipt, &mut progress, self.timer().now());
         at_once(saved.map_err(|Expired| SettleError::ReceiptExpired))

@@ -27,8 +27,9 @@ use crate::{
 };
 
 /// All messages of a mailbox.
-#[derive(Default)]
 pub(super) struct Shelf {
+    /// What its receipts are known by.
+    mailbox: u64,
     entries: Slab<Entry>,
     /// The keys of those that can be received, the next first.
     pending: VecDeque<usize>,
@@ -71,6 +72,19 @@ enum Place {
 pub(super) struct Expired;
 
 impl Shelf {
+    /// One without messages.
+    pub(super) const fn new(mailbox: u64) -> Self {
+        Self {
+            mailbox,
+            entries: Slab::new(),
+            pending: VecDeque::new(),
+            timeline: BTreeMap::new(),
+            invisible: 0,
+            sent: 0,
+            issued: 0,
+        }
+    }
+
     pub(super) fn len(&self) -> usize {
         self.entries.len()
     }
@@ -154,9 +168,10 @@ impl Shelf {
             let entry = &mut self.entries[key];
             entry.place = Place::Invisible { due, delivery };
             entry.delivery_count = entry.delivery_count.saturating_add(1);
-            let receipt = Receipt { id: entry.id, delivery };
+            let (mailbox, count) = (self.mailbox, entry.delivery_count);
+            let receipt = Receipt { mailbox, id: entry.id, delivery, count };
             let age = now.saturating_duration_since(entry.since);
-            let mut delivered = Delivery::new(entry.body.clone(), receipt, entry.delivery_count, age);
+            let mut delivered = Delivery::new(entry.body.clone(), receipt, count, age);
             delivered.reply_to.clone_from(&entry.reply_to);
             delivered.checkpoint.clone_from(&entry.checkpoint);
             taken.push(delivered);
@@ -167,13 +182,11 @@ impl Shelf {
     /// The message of a receipt that is good.
     fn find(&self, receipt: Receipt, now: Instant) -> Result<(usize, Due), Expired> {
         let key = (receipt.id.0 & u64::from(u32::MAX)) as usize;
-        let entry = self.entries.get(key).filter(|entry| entry.id == receipt.id).ok_or(Expired)?;
-        match entry.place {
-            Place::Invisible { due, delivery } if delivery == receipt.delivery && due.at > now => {
-                Ok((key, due))
-            }
-            _ => Err(Expired),
-        }
+        let entry = self.entries.get(key).ok_or(Expired)?;
+        let Place::Invisible { due, delivery } = entry.place else { return Err(Expired) };
+        let (mailbox, count) = (self.mailbox, entry.delivery_count);
+        let is_it = receipt == Receipt { mailbox, id: entry.id, delivery, count };
+        if is_it && due.at > now { Ok((key, due)) } else { Err(Expired) }
     }
 
     /// What is left of the message is for the caller to drop, without a lock: it is foreign code.
@@ -227,7 +240,7 @@ impl Shelf {
     pub(super) fn clear(&mut self) -> Self {
         // Numbers go on: receipts of before must not fit what comes after.
         let (sent, issued) = (self.sent, self.issued);
-        mem::replace(self, Self { sent, issued, ..Self::default() })
+        mem::replace(self, Self { sent, issued, ..Self::new(self.mailbox) })
     }
 
     /// Takes out what nobody has in his hands, in the order in which it would have been received, each with how long

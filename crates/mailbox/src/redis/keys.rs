@@ -1,12 +1,15 @@
 //! Where the messages of one mailbox are on the server.
 
-use std::num::NonZero;
+use std::{
+    hash::{DefaultHasher, Hash, Hasher},
+    num::NonZero,
+};
 
 use ebbtide_redis::{Call, Command, Joint, Link, Script};
 
 use super::{bell::HORIZON, scripts::SCRIPTS};
 use crate::{
-    error::BackendError,
+    error::{BackendError, SettleError},
     message::{Address, MessageId, Receipt, Settlement},
     span::Span,
 };
@@ -27,11 +30,13 @@ const PARTS: [(&str, &str); 8] = [
 /// Which of them receivers wait at.
 const BELL: usize = 6;
 
-/// How many bits of the number of a delivery say how often the message has been delivered.
-const COUNT_BITS: u32 = 20;
-
-/// The keys of one mailbox: `{name}:pending` and so on. What stands in braces decides on the slot of a cluster.
-pub(super) struct Keys([String; PARTS.len()]);
+/// The keys of one mailbox.
+pub(super) struct Keys {
+    /// `{name}:pending` and so on. What stands in braces decides on the slot of a cluster.
+    names: [String; PARTS.len()],
+    /// What its receipts are known by. It has to be the same within a process only.
+    mark: u64,
+}
 
 impl Keys {
     /// # Errors
@@ -42,19 +47,31 @@ impl Keys {
                 format!("a mailbox cannot be called {name:?}: its keys would not stay together").into()
             );
         }
-        Ok(Self(PARTS.map(|(part, _)| format!("{{{name}}}:{part}"))))
+        let mut hasher = DefaultHasher::new();
+        name.hash(&mut hasher);
+        Ok(Self { names: PARTS.map(|(part, _)| format!("{{{name}}}:{part}")), mark: hasher.finish() })
     }
 
     pub(super) fn bell(&self) -> &str {
-        &self.0[BELL]
+        &self.names[BELL]
     }
 
     pub(super) fn call(&self, script: &Script) -> Call {
-        script.call(&self.0)
+        script.call(&self.names)
     }
 
     pub(super) fn unlink(&self) -> Command {
-        self.0.iter().fold(Command::new("UNLINK"), |command, key| command.arg(key))
+        self.names.iter().fold(Command::new("UNLINK"), |command, key| command.arg(key))
+    }
+
+    pub(super) const fn receipt(&self, id: u64, delivery: u64, count: u32) -> Receipt {
+        Receipt { mailbox: self.mark, id: MessageId(id), delivery, count }
+    }
+
+    /// # Errors
+    /// If the receipt is that of another mailbox: the numbers of two mailboxes may be the same.
+    pub(super) const fn own(&self, receipt: Receipt) -> Result<(), SettleError> {
+        if receipt.mailbox == self.mark { Ok(()) } else { Err(SettleError::ReceiptExpired) }
     }
 
     pub(super) fn settle(&self, receipts: impl IntoIterator<Item = Receipt>, how: Settlement) -> Call {
@@ -88,8 +105,8 @@ impl Keys {
         if !error.server().is_some_and(|error| error.text().contains("WRONGTYPE")) {
             return error.into();
         }
-        let held = self.0.each_ref().map(|key| link.ask(Command::new("TYPE").arg(key)));
-        for ((key, answer), (_, kind)) in self.0.iter().zip(held).zip(PARTS) {
+        let held = self.names.each_ref().map(|key| link.ask(Command::new("TYPE").arg(key)));
+        for ((key, answer), (_, kind)) in self.names.iter().zip(held).zip(PARTS) {
             let Some(found) = answer.await.ok().and_then(ebbtide_redis::Value::bytes) else { continue };
             if found != kind && found != "none" {
                 let found = String::from_utf8_lossy(&found).into_owned();
@@ -122,9 +139,5 @@ pub(super) fn with_receipt(call: Call, receipt: Receipt) -> Call {
 
 /// What a delivery is known by: the message, the delivery, and which of the message's it is.
 pub(super) fn numbers(receipt: Receipt) -> [u64; 3] {
-    [receipt.id.0, receipt.delivery >> COUNT_BITS, receipt.delivery & ((1 << COUNT_BITS) - 1)]
-}
-
-pub(super) fn receipt(id: u64, delivery: u64, count: u64) -> Receipt {
-    Receipt { id: MessageId(id), delivery: delivery << COUNT_BITS | count }
+    [receipt.id.0, receipt.delivery, receipt.count.into()]
 }

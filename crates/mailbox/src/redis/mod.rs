@@ -1,7 +1,8 @@
 //! Mailboxes on a Redis server, shared by all who know their name.
 //!
 //! Every act is one script, so one command and one step: nothing is seen half done. Times are the server's, and no
-//! process has to run in order that messages come back: whoever receives moves those whose time has come.
+//! process has to run in order that messages come back: whoever receives moves those whose time has come, behind
+//! what was sent meanwhile.
 
 mod bell;
 mod keys;
@@ -10,6 +11,7 @@ mod scripts;
 
 use std::{
     fmt,
+    future::ready,
     sync::{Arc, Mutex},
 };
 
@@ -49,6 +51,34 @@ use crate::{
 /// The server has to be Redis 6.2 or later, or one that does the same. All keys of the mailbox `orders` begin with
 /// `{orders}:`, so that a cluster keeps them together; the [`Link`] goes to the server that has them. A message
 /// survives whatever the server survives: `appendonly yes` with `appendfsync always` for those that must not be lost.
+///
+/// ```no_run
+/// use std::{net::{SocketAddr, TcpStream}, sync::Arc};
+/// use ebbtide_lifecycle::{Runnable, wait::block_on};
+/// use ebbtide_mailbox::{Mailbox, Message, RedisMailbox, worker::Worker};
+/// use ebbtide_reactor::{Async, EventLoop};
+/// use ebbtide_redis::{Link, Settings};
+///
+/// let events = EventLoop::new();
+/// events.start()?;
+/// let (spawner, server) = (events.handle(), SocketAddr::from(([127, 0, 0, 1], 6379)));
+/// let link = Link::new(
+///     "the shop's Redis",
+///     Settings::default(),
+///     events.handle(),
+///     move || Async::<TcpStream>::connect(server),
+///     move |driver| drop(spawner.spawn(driver)),
+/// );
+/// let orders = Arc::new(block_on(RedisMailbox::open(&link, "orders"))?);
+/// block_on(orders.send(Message::new("two apples")))?;
+/// let worker = Worker::builder(orders, link.timer().clone(), |job| async move {
+///     println!("{:?}, attempt {}", job.body(), job.delivery().delivery_count);
+///     Ok(None) // no reply
+/// })
+/// .build();
+/// worker.run()?; // until it is told to stop
+/// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+/// ```
 #[derive(Clone)]
 pub struct RedisMailbox {
     desk: Arc<Desk>,
@@ -229,6 +259,7 @@ impl Desk {
 
     /// Those that are acknowledged in the same turn of the loop go to the server as one command.
     async fn ack(&self, receipt: Receipt) -> Result<(), SettleError> {
+        self.keys.own(receipt)?;
         let part = numbers(receipt).into_iter().fold(self.acks.part().known_as(&self.origin), Part::int);
         match self.link.run_part(part).await {
             Ok(value) => is_settled(&value),
@@ -236,7 +267,8 @@ impl Desk {
         }
     }
 
-    async fn settled(&self, call: Call) -> Result<(), SettleError> {
+    async fn settle(&self, receipt: Receipt, call: Call) -> Result<(), SettleError> {
+        self.keys.own(receipt)?;
         is_settled(&self.run(&self.keys, call).await.map_err(SettleError::Backend)?)
     }
 
@@ -278,13 +310,17 @@ impl Mailbox for RedisMailbox {
     fn settle(&self, receipt: Receipt, how: Settlement) -> Boxed<'_, Result<(), SettleError>> {
         match how {
             Settlement::Ack => Box::pin(self.desk.ack(receipt)),
-            how => Box::pin(self.desk.settled(self.desk.keys.settle([receipt], how))),
+            how => Box::pin(self.desk.settle(receipt, self.desk.keys.settle([receipt], how))),
         }
     }
 
     fn checkpoint(&self, receipt: Receipt, progress: Bytes) -> Boxed<'_, Result<(), SettleError>> {
+        let (size, limit) = (progress.len(), self.desk.limits.body);
+        if size > limit {
+            return Box::pin(ready(Err(SettleError::TooLarge { size, limit })));
+        }
         let call = with_receipt(self.desk.keys.call(&SCRIPTS.checkpoint), receipt);
-        Box::pin(self.desk.settled(call.arg(progress)))
+        Box::pin(self.desk.settle(receipt, call.arg(progress)))
     }
 
     fn reply(&self, address: Address, body: Bytes) -> Boxed<'_, Result<(), ReplyError>> {

@@ -15,7 +15,7 @@ use ebbtide_redis::{Command, Joint, Unclaimed, Value};
 use super::{
     Desk,
     bell::{Bell, HANGS, HORIZON, Quiet},
-    keys::{Keys, receipt},
+    keys::Keys,
 };
 use crate::{
     error::{BackendError, ReceiveError},
@@ -74,7 +74,7 @@ impl Desk {
             Ok(value) => value,
             Err(error) => return Err(ReceiveError::Backend(self.keys.explain(&self.link, error).await)),
         };
-        let found = parse(value).ok_or_else(|| ReceiveError::Backend(nonsense("receive")))?;
+        let found = parse(&self.keys, value).ok_or_else(|| ReceiveError::Backend(nonsense("receive")))?;
         if !found.deliveries.is_empty() && self.closing.is_triggered() {
             // If the link takes nothing more, they come back when their time is over.
             let _ = self.link.tell(release(&self.keys, &found.deliveries));
@@ -140,7 +140,7 @@ impl Desk {
 /// What becomes of messages that were handed out to a receiver who has gone: they are released.
 pub(super) fn releases(keys: Arc<Keys>) -> Unclaimed {
     Arc::new(move |value| {
-        let Found { deliveries, due } = parse(value)?;
+        let Found { deliveries, due } = parse(&keys, value)?;
         if !deliveries.is_empty() {
             return Some(release(&keys, &deliveries));
         }
@@ -159,7 +159,7 @@ fn release(keys: &Keys, deliveries: &[Delivery]) -> Command {
     keys.settle(receipts, Settlement::Release).in_full()
 }
 
-fn parse(value: Value) -> Option<Found> {
+fn parse(keys: &Keys, value: Value) -> Option<Found> {
     let mut values = value.array()?.into_iter();
     let mut number = || u64::try_from(values.next()?.int()?).ok();
     let now = number()?;
@@ -170,8 +170,8 @@ fn parse(value: Value) -> Option<Found> {
         let (id, delivery, count) = (number()?, number()?, number()?);
         let (sent, reply_to, body) = unpack(values.next()?.bytes()?)?;
         let age = Duration::from_micros(now.saturating_sub(sent));
-        let count_shown = u32::try_from(count).unwrap_or(u32::MAX);
-        let mut delivered = Delivery::new(body, receipt(id, delivery, count), count_shown, age);
+        let count = u32::try_from(count).ok()?;
+        let mut delivered = Delivery::new(body, keys.receipt(id, delivery, count), count, age);
         delivered.reply_to = reply_to;
         delivered.checkpoint = values.next()?.bytes();
         deliveries.push(delivered);

@@ -19,14 +19,14 @@ use ebbtide_lifecycle::{
 };
 
 use super::{
-    Event, Failure, HandlerResult, Job, Shared,
+    Event, Failure, GiveUp, HandlerResult, Job, Shared,
     lease::{self, Lease},
 };
 use crate::{
     envelope::{DeadLetter, Reply},
-    error::{NotSent, SendError, SettleError},
+    error::{NotSent, ReplyError, SendError, SettleError},
     mailbox::Mailbox,
-    message::{Delivery, Message, Settlement},
+    message::{Delivery, Message, Receipt, Settlement},
     span::Span,
 };
 
@@ -64,20 +64,35 @@ where
 {
     let Held { delivery, permit, until } = held;
     let seat = Sitting::new(shared, &delivery);
-    let handled = handle(shared, &delivery, until).await;
+    let handled = match unhandled(shared, &delivery) {
+        Some(failure) => Err(failure),
+        None => handle(shared, &delivery, until).await,
+    };
     drop(hand);
     let outcome = match handled {
         Ok(reply) => done(shared, &delivery, reply).await,
         Err(failure) => {
             let outcome = failed(shared, &delivery, &failure).await;
-            // An error is foreign code.
-            drop(contain(|| drop(failure)));
+            discard(failure);
             outcome
         }
     };
+    discard(delivery);
     // The seat first: an idle worker has no stragglers.
     drop(seat);
     permit.settle(outcome);
+}
+
+/// Drops what is foreign code: a body, a reply, an error. One that panics ends no worker.
+pub(super) fn discard<V>(value: V) {
+    drop(contain(|| drop(value)));
+}
+
+/// Why a message is not handled at all, if that is so.
+fn unhandled<T>(shared: &Shared<T>, delivery: &Delivery) -> Option<Failure> {
+    let (most, before) = (shared.settings.max_deliveries?.get(), delivery.delivery_count.saturating_sub(1));
+    let reason = || format!("not handled: it was delivered {before} times before, and {most} are allowed");
+    (before >= most).then(|| Failure::Error(GiveUp::because(reason()).into()))
 }
 
 /// Runs the handler, and keeps the message out of sight meanwhile.
@@ -124,7 +139,8 @@ where
 
 async fn done<T>(shared: &Shared<T>, delivery: &Delivery, reply: Option<bytes::Bytes>) -> Outcome {
     // Before it is acknowledged: should the process end in between, it is answered twice, and not never.
-    answer(shared, delivery, || Reply::Done(reply.unwrap_or_default())).await;
+    answer(shared, delivery, || Reply::Done(reply.clone().unwrap_or_default())).await;
+    discard(reply);
     settle(shared, delivery, Settlement::Ack).await.map_or(Outcome::Failed, |()| Outcome::Completed)
 }
 
@@ -170,10 +186,26 @@ async fn bury(dead_letters: &dyn Mailbox, letter: &DeadLetter) -> Result<(), Sen
     dead_letters.send(Message::new(fits)).await.map(drop)
 }
 
+/// Whoever asked gets an answer also if that is too large: rather a part of a reason, or why there is none, than
+/// nothing.
 async fn answer<T>(shared: &Shared<T>, delivery: &Delivery, reply: impl FnOnce() -> Reply) {
     let Some(address) = delivery.reply_to.clone() else { return };
-    if let Err(error) = shared.mailbox.reply(address, reply().encode()).await {
-        shared.tell(&Event::NotReplied { id: delivery.id(), error: &error });
+    let (id, reply) = (delivery.id(), reply());
+    let Err(error) = shared.mailbox.reply(address.clone(), reply.encode()).await else { return };
+    let limit = match &error {
+        ReplyError::Refused(SendError { why: NotSent::TooLarge { limit, .. }, .. }) => Some(*limit),
+        _ => None,
+    };
+    let reason = match reply {
+        Reply::Failed(reason) if limit.is_some() => reason,
+        _ => {
+            shared.tell(&Event::NotReplied { id, error: &error });
+            error.to_string().into()
+        }
+    };
+    let Some(short) = limit.and_then(|limit| Reply::failed_within(&reason, limit)) else { return };
+    if let Err(error) = shared.mailbox.reply(address, short).await {
+        shared.tell(&Event::NotReplied { id, error: &error });
     }
 }
 
@@ -195,12 +227,28 @@ async fn settle<T>(shared: &Shared<T>, delivery: &Delivery, how: Settlement) -> 
 
 /// Gives a message back that was not begun.
 pub(super) async fn release<T>(shared: &Shared<T>, held: Held) {
-    match shared.mailbox.settle(held.delivery.receipt, Settlement::Release).await {
-        // One that has expired is back already.
-        Ok(()) | Err(SettleError::ReceiptExpired) => {}
-        Err(error) => shared.tell(&Event::NotSettled { id: held.delivery.id(), error: &error }),
+    let Held { delivery, permit, .. } = held;
+    let is_back = give_back(shared, delivery.receipt).await;
+    discard(delivery);
+    // One that is not comes back by itself and counted, as one does whose handler failed.
+    permit.settle(if is_back { Outcome::HandedBack } else { Outcome::Failed });
+}
+
+/// Releases a delivery. Gives whether others can have the message.
+pub(super) async fn give_back<T>(shared: &Shared<T>, receipt: Receipt) -> bool {
+    let mut released = shared.mailbox.settle(receipt, Settlement::Release).await;
+    if matches!(released, Err(SettleError::Backend(_))) {
+        // A connection that broke is no reason to keep it from others until its time is over.
+        released = shared.mailbox.settle(receipt, Settlement::Release).await;
     }
-    held.permit.settle(Outcome::HandedBack);
+    match released {
+        // One that has expired is back already: by itself, or it was released at first.
+        Ok(()) | Err(SettleError::ReceiptExpired) => true,
+        Err(error) => {
+            shared.tell(&Event::NotSettled { id: receipt.id, error: &error });
+            false
+        }
+    }
 }
 
 /// A place in the worker's roster, for as long as a message is under way.

@@ -33,6 +33,7 @@ pub(super) struct Settings {
     pub(super) pull: Pull,
     pub(super) retry: Retry,
     pub(super) leases: Leases,
+    pub(super) max_deliveries: Option<NonZero<u32>>,
     pub(super) max_iterations: Option<u64>,
     pub(super) observer: Box<dyn Fn(&Event<'_>) + Send + Sync>,
 }
@@ -70,6 +71,7 @@ where
             pull: Pull::default(),
             retry: Retry::default(),
             leases: Leases::default(),
+            max_deliveries: None,
             max_iterations: None,
             observer: Box::new(|event| eprintln!("{event}")),
         };
@@ -105,6 +107,14 @@ where
     /// What becomes of messages whose handler failed.
     pub fn retry(mut self, retry: Retry) -> Self {
         self.settings.retry = retry;
+        self
+    }
+
+    /// Gives up on messages that were delivered more often than that, without having them handled again: whoever had
+    /// them was lost with them, or never settled them in time. [`Retry`] counts only what comes to an end, and without
+    /// this they are delivered for ever. At least as many as there are attempts, or those are fewer.
+    pub fn max_deliveries(mut self, deliveries: NonZero<u32>) -> Self {
+        self.settings.max_deliveries = Some(deliveries);
         self
     }
 

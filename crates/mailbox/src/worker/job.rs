@@ -44,7 +44,7 @@ impl Job {
     /// Saves progress, for the next attempt to go on from, should there be one.
     ///
     /// # Errors
-    /// If the message is not in this worker's hands any more.
+    /// If the message is not in this worker's hands any more, or the progress is larger than a body may be.
     pub async fn save(&self, progress: impl Into<Bytes>) -> Result<(), SettleError> {
         self.beat();
         self.mailbox.checkpoint(self.delivery.receipt, progress.into()).await

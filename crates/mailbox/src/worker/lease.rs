@@ -19,7 +19,8 @@ use crate::{
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Leases {
-    /// As long as the handler runs. One that hangs keeps its message for good, or until the process ends.
+    /// As long as the handler runs. One that hangs keeps its message for good, or until the process ends. One that
+    /// blocks its thread loses it when its time is over: leases are extended by the worker, on the same thread.
     #[default]
     WhileRunning,
     /// As long as it [says](super::Job::beat) at least this often that it goes on.
@@ -70,7 +71,7 @@ pub(super) async fn keep<T: Timer>(
             Ok(()) => {}
             Err(SettleError::ReceiptExpired) => return Err(SettleError::ReceiptExpired),
             // Tried again at the next turn: there is time for one more.
-            Err(SettleError::Backend(_)) => {}
+            Err(_) => {}
         }
         next = timer.now() + every;
     }

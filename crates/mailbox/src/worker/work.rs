@@ -17,17 +17,18 @@ use futures_util::stream::{FuturesUnordered, Stream};
 
 use super::{
     Event, Shared,
-    attempt::{Hand, Held, attempt, release},
+    attempt::{Hand, Held, attempt, discard, give_back, release},
 };
-use crate::{
-    error::ReceiveError,
-    mailbox::Boxed,
-    message::{Delivery, Settlement},
-};
+use crate::{error::ReceiveError, mailbox::Boxed, message::Delivery};
 
-/// How long until messages are asked for again after that has failed, at first and at most.
+/// How long until messages are asked for again after that has failed, at first and at most; and, for those who do not
+/// wait for any, after there were none.
 const PAUSE_MIN: Duration = Duration::from_millis(50);
 const PAUSE_MAX: Duration = Duration::from_secs(5);
+
+/// No more batches than this are asked for at the same time, however many messages may be handled: they are hundreds
+/// already, and those who get none have cost a question each.
+const BATCHES_MAX: usize = 64;
 
 /// How often it looks at everything before others on the executor get their turn.
 const ROUNDS_MAX: usize = 64;
@@ -210,7 +211,7 @@ where
         if !self.was_full || !matches!(self.asking, Some(Asking::Receiving(_))) {
             return;
         }
-        let batches = room / settings.pull.batch();
+        let batches = (room / settings.pull.batch()).min(BATCHES_MAX);
         while self.more.len() + 1 < batches && may_ask > 0 {
             self.more.push(self.shared.mailbox.receive(settings.pull.at_once()));
             may_ask -= 1;
@@ -262,17 +263,27 @@ where
             Ok(batch) => {
                 self.iterations += 1;
                 self.pause = PAUSE_MIN;
+                let (pull, max) = (self.shared.settings.pull, self.shared.settings.max_iterations);
+                let is_last = max.is_some_and(|max| self.iterations >= max);
+                if batch.is_empty() && pull.patience().is_zero() && !is_last {
+                    self.rest(PAUSE_MIN);
+                }
                 self.take_in(batch);
             }
             Err(ReceiveError::Closed) => self.is_closed = true,
             Err(error) => {
                 self.shared.tell(&Event::NotReceived(&error));
-                let until = self.shared.timer.now() + self.pause;
+                self.rest(self.pause);
                 self.pause = (self.pause * 2).min(PAUSE_MAX);
-                self.asking = Some(Asking::Pausing(Box::pin(self.shared.timer.sleep_until(until))));
             }
         }
         true
+    }
+
+    /// Asks for nothing for so long.
+    fn rest(&mut self, pause: Duration) {
+        let until = self.shared.timer.now() + pause;
+        self.asking = Some(Asking::Pausing(Box::pin(self.shared.timer.sleep_until(until))));
     }
 
     fn take_in(&mut self, batch: Vec<Delivery>) {
@@ -282,15 +293,18 @@ where
         for delivery in batch {
             match self.shared.gate.enter_owned() {
                 Ok(permit) => self.in_hand.push_back(Held { delivery, permit, until }),
-                Err(_) => refused.push(delivery.receipt),
+                Err(_) => {
+                    refused.push(delivery.receipt);
+                    discard(delivery);
+                }
             }
         }
         // Only once a stop has begun: they are given back uncounted, the last first, as in `stop`.
         for receipt in refused.into_iter().rev() {
-            let mailbox = self.shared.mailbox.clone();
+            let shared = self.shared;
             self.under_way.push(Box::pin(async move {
-                // One that has expired is back already; for any other reason it comes back by itself.
-                let _ = mailbox.settle(receipt, Settlement::Release).await;
+                // If it is not back, that is told, and it comes back by itself.
+                let _ = give_back(shared, receipt).await;
             }));
         }
     }

@@ -159,6 +159,24 @@ fn a_thousand_at_once_are_a_few_commands() {
     assert_eq!(finish(mailbox.counts()).unwrap().all(), 0);
 }
 
+/// As after a restart: those that were asked together ask again, each in full.
+#[test]
+fn those_of_one_turn_are_all_done_also_when_the_server_has_forgotten_the_scripts() {
+    let site = Site::new();
+    let mailbox = site.open("orders");
+    for _ in 0..30 {
+        finish(mailbox.send(Message::new("a"))).unwrap();
+    }
+    let forget = || site.ask(Command::new("SCRIPT").arg("FLUSH"));
+    forget();
+    let received = together(&site, (0..3).map(|_| mailbox.receive(ten())));
+    let batch: Vec<_> = received.into_iter().flat_map(Result::unwrap).map(|got| got.receipt).collect();
+    assert_eq!(batch.len(), 30);
+    forget();
+    assert!(ack_all(&site, &mailbox, &batch).iter().all(Result::is_ok));
+    assert_eq!(finish(mailbox.counts()).unwrap().all(), 0);
+}
+
 #[test]
 fn a_worker_whose_connection_breaks_while_it_acknowledges_does_so_again() {
     let site = Site::new();

@@ -1,8 +1,11 @@
 //! What time does.
 
-use std::thread;
+use std::{net::TcpStream, thread};
 
-use ebbtide_mailbox::{Mailbox, Message, SettleError, Settlement, Span};
+use ebbtide_lifecycle::time::VirtualClock;
+use ebbtide_mailbox::{Mailbox, Message, RedisMailbox, SettleError, Settlement, Span};
+use ebbtide_reactor::Async;
+use ebbtide_redis::{Link, Settings};
 
 use crate::{Site, UNIT, bodies, finish, one, pass, receive, ten, timed, units, waiting};
 
@@ -105,4 +108,27 @@ fn whoever_waits_for_a_lease_that_is_extended_is_there_at_its_new_end() {
         assert_eq!(received[0].delivery_count, 2);
         assert!(took >= UNIT * 3 && took < UNIT * 20, "{took:?}");
     });
+}
+
+/// That of this link stands still.
+#[test]
+fn times_are_the_servers_whatever_the_clock_of_a_link_says() {
+    let site = Site::new();
+    let (spawner, server) = (site.events.handle(), site.server.address());
+    let link = Link::new(
+        server.to_string(),
+        Settings::default(),
+        VirtualClock::new(),
+        move || Async::<TcpStream>::connect(server),
+        move |driver| drop(spawner.spawn(driver)),
+    );
+    let mailbox = finish(RedisMailbox::open(&link, "orders")).unwrap();
+    finish(mailbox.send(Message::new("a"))).unwrap();
+    let first = receive(&mailbox, one().visibility(units(2))).remove(0);
+    assert!(receive(&mailbox, one()).is_empty());
+    pass(&site, 3);
+    assert!(finish(mailbox.settle(first.receipt, Settlement::Ack)).is_err(), "it came too late");
+    let again = receive(&mailbox, one()).remove(0);
+    assert_eq!(again.delivery_count, 2);
+    assert!(again.age >= 3 * UNIT, "{:?}", again.age);
 }

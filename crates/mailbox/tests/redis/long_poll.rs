@@ -101,14 +101,13 @@ fn whoever_waits_is_there_when_a_message_comes_back_that_another_took_meanwhile(
     let site = Site::new();
     let mailbox = site.open("orders");
     finish(mailbox.send(Message::new("a"))).unwrap();
-    receive(&mailbox, one());
+    let id = receive(&mailbox, one())[0].id();
     thread::scope(|scope| {
         let waits = scope.spawn(|| timed(|| receive(&mailbox, waiting(200))));
         site.until_waiting(1);
         // As if it had come between the look of the one and that of the other, with no bell for either.
-        site.eval(
-            "redis.call('DEL', '{orders}:leased'); return redis.call('RPUSH', '{orders}:pending', '1:1')",
-        );
+        site.ask(Command::new("DEL").arg("{orders}:leased"));
+        site.ask(Command::new("RPUSH").arg("{orders}:pending").arg(format!("{id}:1")));
         assert_eq!(receive(&mailbox, one().visibility(units(2)))[0].delivery_count, 2);
         let (received, took) = waits.join().unwrap();
         assert_eq!(received[0].delivery_count, 3);

@@ -4,16 +4,19 @@
 
 mod bells;
 mod clauses;
+mod cluster;
 mod conformance;
 mod groups;
 mod idle;
 mod joint;
 mod leases;
 mod long_poll;
+mod numbers;
 mod outage;
 mod process;
 mod recovery;
 mod removal;
+mod twins;
 mod worker;
 
 use std::{
@@ -45,7 +48,10 @@ struct Site {
 
 impl Site {
     fn new() -> Self {
-        let server = Server::start();
+        Self::at(Server::start())
+    }
+
+    fn at(server: Server) -> Self {
         let (link, events) = connect(server.address());
         Self { link, server, events }
     }

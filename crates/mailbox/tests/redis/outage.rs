@@ -1,11 +1,19 @@
 //! What goes wrong.
 
-use std::{net::TcpListener, thread};
+use std::{
+    io::{self, Read as _, Write as _},
+    net::{Shutdown, SocketAddr, TcpListener, TcpStream},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread,
+};
 
-use ebbtide_mailbox::{Mailbox, Message, NotSent, ReceiveError, RedisMailbox, Settlement};
+use ebbtide_mailbox::{Mailbox, Message, NotSent, ReceiveError, RedisMailbox, Settlement, Span};
 use ebbtide_redis::Command;
 
-use crate::{Site, bodies, connect, finish, one, receive, waiting};
+use crate::{Site, bodies, connect, finish, one, receive, ten, units, waiting};
 
 #[test]
 fn a_server_that_is_down_at_the_start_is_an_error_that_says_where() {
@@ -114,4 +122,87 @@ fn a_name_that_a_cluster_could_not_keep_together_is_refused() {
         assert!(said.starts_with("a mailbox cannot be called"), "{said}");
     }
     site.open("a {b} c");
+}
+
+#[test]
+fn a_server_that_is_full_takes_no_message_and_can_be_emptied() {
+    let site = Site::new();
+    let mailbox = site.open("orders");
+    for body in ["a", "b", "c", "d"] {
+        finish(mailbox.send(Message::new(body))).unwrap();
+    }
+    receive(&mailbox, one().visibility(Span::ZERO));
+    let held = receive(&mailbox, one().max(3).unwrap());
+    site.ask(Command::new("CONFIG").arg("SET").arg("maxmemory").int(1));
+    let refused = finish(mailbox.send(Message::new("e"))).unwrap_err().to_string();
+    assert!(refused.contains("OOM"), "{refused}");
+    for (delivery, how) in held.iter().zip([Settlement::Extend(Span::MAX), Settlement::Release]) {
+        finish(mailbox.settle(delivery.receipt, how)).unwrap();
+    }
+    finish(mailbox.settle(held[2].receipt, Settlement::Nack(Span::ZERO))).unwrap();
+    finish(mailbox.settle(held[0].receipt, Settlement::Ack)).unwrap();
+    let left = receive(&mailbox, ten());
+    assert_eq!(bodies(&left), ["c", "a", "d"]);
+    for delivery in left {
+        finish(mailbox.settle(delivery.receipt, Settlement::Ack)).unwrap();
+    }
+    assert_eq!(finish(mailbox.counts()).unwrap().all(), 0);
+}
+
+/// What was delayed is moved to those that can be received, which is a write that may need room.
+#[test]
+fn what_comes_back_on_a_server_that_is_full_is_received_by_who_waits() {
+    let site = Site::new();
+    let mailbox = site.open("orders");
+    finish(mailbox.send(Message::new("a").delayed(units(2)))).unwrap();
+    site.ask(Command::new("CONFIG").arg("SET").arg("maxmemory").int(1));
+    assert_eq!(bodies(&receive(&mailbox, waiting(100))), ["a"]);
+}
+
+/// A way to a server on which answers can be lost. Gives where it begins, and what says whether they are.
+fn lossy(server: SocketAddr) -> (SocketAddr, Arc<AtomicBool>) {
+    let (listener, loses) = (TcpListener::bind("127.0.0.1:0").unwrap(), Arc::new(AtomicBool::new(false)));
+    let (address, is_lost) = (listener.local_addr().unwrap(), loses.clone());
+    thread::spawn(move || {
+        for client in listener.incoming().map_while(Result::ok) {
+            let Ok(mut answers) = TcpStream::connect(server) else { return };
+            let (mut asked, mut asks) = (client.try_clone().unwrap(), answers.try_clone().unwrap());
+            thread::spawn(move || io::copy(&mut asked, &mut asks));
+            let (mut client, is_lost) = (client, is_lost.clone());
+            thread::spawn(move || {
+                let mut said = [0; 4096];
+                while let Ok(count @ 1..) = answers.read(&mut said) {
+                    if is_lost.load(Ordering::SeqCst) || client.write_all(&said[..count]).is_err() {
+                        break;
+                    }
+                }
+                let _ = client.shutdown(Shutdown::Both);
+            });
+        }
+    });
+    (address, loses)
+}
+
+#[test]
+fn m2_a_batch_whose_answer_is_lost_comes_back_in_its_order() {
+    let site = Site::new();
+    let (address, loses) = lossy(site.server.address());
+    let (link, _events) = connect(address);
+    let mailbox = finish(RedisMailbox::open(&link, "orders")).unwrap();
+    // The server knows the script from here on.
+    assert!(receive(&mailbox, ten()).is_empty());
+    for body in ["a", "b", "c"] {
+        finish(mailbox.send(Message::new(body))).unwrap();
+    }
+    loses.store(true, Ordering::SeqCst);
+    let lost = finish(mailbox.receive(ten().visibility(units(2)))).unwrap_err();
+    assert!(lost.to_string().contains("the connection broke"), "{lost}");
+    loses.store(false, Ordering::SeqCst);
+    assert_eq!(finish(site.open("orders").counts()).unwrap().invisible, 3);
+    let again = receive(&mailbox, waiting(100));
+    assert_eq!(bodies(&again), ["a", "b", "c"]);
+    assert!(
+        again.iter().all(|delivery| delivery.delivery_count == 2),
+        "whether anybody had them is not known"
+    );
 }

@@ -221,3 +221,22 @@ fn m6_a_message_that_a_process_was_told_of_which_hangs_is_found_by_the_next_who_
     process.gets("KILL");
     process.child.wait().unwrap();
 }
+
+/// As one does that is suspended, or cut off by the network.
+#[test]
+fn m1_a_signal_ends_a_long_poll_soon_also_while_the_server_hangs() {
+    let site = Site::new();
+    let info = site.ask(ebbtide_redis::Command::new("INFO").arg("server")).bytes().unwrap();
+    let info = String::from_utf8_lossy(&info).into_owned();
+    let server = info.lines().find_map(|line| line.strip_prefix("process_id:")).unwrap().parse().unwrap();
+    let mut process = Process::start(&site);
+    site.until_waiting(1);
+    signal("STOP", server);
+    let ((), took) = timed(|| {
+        process.gets("TERM");
+        process.ends_clean();
+    });
+    signal("CONT", server);
+    // A server has five seconds to answer, and the command that blocks has sixty.
+    assert!(took < 80 * UNIT, "{took:?}");
+}

@@ -79,7 +79,7 @@ fn a_pull_that_was_told_nothing_is_that_of_the_contract() {
 fn every_refusal_says_what_to_do_about_it() {
     let broken = || "the server is gone".into();
     let refused = |why| SendError { message: Message::new("one"), why };
-    let table: [(Box<dyn std::error::Error>, &str); 9] = [
+    let table: [(Box<dyn std::error::Error>, &str); 10] = [
         (refused(NotSent::Closed).into(), "the mailbox is closed"),
         (refused(NotSent::Full { capacity: 7 }).into(), "the mailbox is full: it holds 7 messages at most"),
         (
@@ -95,6 +95,10 @@ fn every_refusal_says_what_to_do_about_it() {
         (
             SettleError::ReceiptExpired.into(),
             "the receipt has expired: the message was settled, or is due to be delivered again",
+        ),
+        (
+            SettleError::TooLarge { size: 9, limit: 8 }.into(),
+            "progress of 9 bytes is too large: the mailbox saves 8 at most",
         ),
         (ReplyError::Unknown(Address::from("asker")).into(), "there is no mailbox asker to reply to"),
         (

@@ -133,7 +133,8 @@ impl Plain {
             let message = &mut self.messages[index];
             message.deliveries += 1;
             (message.from, message.place, message.kept) = (now + visibility, place, true);
-            let receipt = Receipt { id: message.id, delivery: given.receipt.delivery };
+            let Receipt { mailbox, delivery, .. } = given.receipt;
+            let receipt = Receipt { mailbox, id: message.id, delivery, count: message.deliveries };
             message.receipt = Some(receipt);
             let mut delivery =
                 Delivery::new(message.sent.body.clone(), receipt, message.deliveries, now - message.since);

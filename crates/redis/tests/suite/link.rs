@@ -6,7 +6,7 @@ use std::{
 };
 
 use ebbtide_lifecycle::{Component, Refusal};
-use ebbtide_redis::{Command, Script, Settings, Unclaimed, Value, Why, testing::Server};
+use ebbtide_redis::{Command, Error, Script, Settings, Unclaimed, Value, Why, testing::Server};
 
 use crate::{AGES, finish, site, until_blocked};
 
@@ -78,6 +78,32 @@ fn more_than_the_limit_is_refused() {
 }
 
 #[test]
+fn a_command_that_is_longer_than_the_server_takes_is_refused_and_harms_no_other() {
+    const MOST: usize = 1 << 20;
+    let server = Server::start();
+    let mut settings = Settings::default();
+    settings.command_max = MOST;
+    let link = &site(server.address(), settings).link;
+    let limit = Command::new("CONFIG").arg("SET").arg("proto-max-bulk-len").int(MOST as u64);
+    finish(link.ask(limit)).unwrap();
+    let client = || finish(link.ask(Command::new("CLIENT").arg("ID"))).unwrap();
+    let (before, long) = (client(), || Command::new("SET").arg("k").arg(vec![0; MOST]));
+    let refused = |error: &Error| matches!(error.why(), Why::TooLong { size: MOST.., limit: MOST });
+    let script = Script::new("return 1");
+    for error in [
+        finish(link.ask(long())).unwrap_err(),
+        finish(link.ask_all([Command::new("PING"), long()].into_iter().collect())).unwrap_err(),
+        finish(link.run(script.call(["k"]).arg(vec![0; MOST]))).unwrap_err(),
+        link.tell(long()).unwrap_err(),
+    ] {
+        assert!(refused(&error), "{error}");
+        assert!(error.to_string().contains("`command_max` of the link's Settings allows 1048576"), "{error}");
+    }
+    finish(link.ask(Command::new("SET").arg("k").arg(vec![0; MOST - 100]))).unwrap();
+    assert_eq!(client(), before, "it is the same connection");
+}
+
+#[test]
 fn a_command_that_blocks_holds_up_no_other() {
     let server = Server::start();
     let link = &site(server.address(), Settings::default()).link;
@@ -107,6 +133,8 @@ fn a_wait_that_is_dropped_is_unblocked_and_its_connection_used_again() {
         until_blocked(link);
         drop(wait);
         assert_eq!(rx.recv_timeout(Duration::from_secs(10)).unwrap(), Value::Nil, "long before its time");
+        // Behind what the server was told on the connection for all.
+        finish(link.ask(Command::new("PING"))).unwrap();
     }
     let clients = finish(link.ask(Command::new("CLIENT").arg("LIST"))).unwrap().bytes().unwrap();
     assert_eq!(
@@ -114,6 +142,26 @@ fn a_wait_that_is_dropped_is_unblocked_and_its_connection_used_again() {
         2,
         "one that blocks, and one that does not"
     );
+}
+
+#[test]
+fn connections_that_nobody_waits_on_any_more_are_closed_but_for_a_few() {
+    let server = Server::start();
+    let link = &site(server.address(), Settings::default()).link;
+    let wait = |list| link.wait(Command::new("BLPOP").int(list).int(20), AGES);
+    let connections = || {
+        let clients = finish(link.ask(Command::new("CLIENT").arg("LIST"))).unwrap().bytes().unwrap();
+        String::from_utf8_lossy(&clients).lines().count()
+    };
+    for _ in 0..2 {
+        let waits: Vec<_> = (0..30).map(wait).collect();
+        assert!((0..10_000).any(|_| connections() == 31));
+        for list in 0..30 {
+            finish(link.ask(Command::new("RPUSH").int(list).arg("1"))).unwrap();
+        }
+        waits.into_iter().for_each(|wait| drop(finish(wait).unwrap()));
+        assert!((0..10_000).any(|_| connections() == 9), "eight, and the one for all: {}", connections());
+    }
 }
 
 #[test]

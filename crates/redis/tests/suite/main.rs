@@ -4,6 +4,7 @@ mod batch;
 mod elsewhere;
 mod link;
 mod outage;
+mod slow;
 mod stop;
 
 use std::{

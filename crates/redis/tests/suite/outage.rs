@@ -5,14 +5,14 @@ use std::{
     net::TcpListener,
     pin::Pin,
     sync::{Arc, mpsc},
-    task::{Context, Poll, Waker},
+    task::{Context, Poll, Wake, Waker},
     thread,
     time::Duration,
 };
 
 use ebbtide_lifecycle::Component;
 use ebbtide_reactor::EventLoop;
-use ebbtide_redis::{Command, Link, Settings, Unclaimed, Value, Why, testing::Server};
+use ebbtide_redis::{Command, Link, Script, Settings, Unclaimed, Value, Why, testing::Server};
 use futures_io::{AsyncRead, AsyncWrite};
 
 use crate::{finish, greeted, impatient, site, until_blocked};
@@ -245,4 +245,52 @@ fn one_who_panics_over_an_unclaimed_answer_takes_no_others_with_him() {
     assert_eq!(site.link.balance().to_string(), "accepted 2, completed 1, failed 1");
     drop(site);
     server.join().unwrap().unwrap();
+}
+
+/// A waker that panics.
+struct Angry;
+
+impl Wake for Angry {
+    fn wake(self: Arc<Self>) {
+        panic!("as a test wants it");
+    }
+}
+
+#[test]
+fn one_whose_waker_panics_takes_no_others_with_him() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let site = site(listener.local_addr().unwrap(), impatient(20_000));
+    let [mut angry, calm] = [0, 1].map(|_| site.link.ask(Command::new("PING")));
+    let waker = Waker::from(Arc::new(Angry));
+    assert!(Pin::new(&mut angry).poll(&mut Context::from_waker(&waker)).is_pending());
+    let mut stream = greeted(&listener);
+    stream.read_exact(&mut [0; 28]).unwrap();
+    stream.write_all(b"+PONG\r\n+PONG\r\n").unwrap();
+    for answer in [calm, angry] {
+        assert_eq!(finish(answer).unwrap(), Value::Bytes("PONG".into()));
+    }
+    let later = site.link.ask(Command::new("PING"));
+    stream.read_exact(&mut [0; 14]).unwrap();
+    stream.write_all(b"+PONG\r\n").unwrap();
+    finish(later).unwrap();
+}
+
+/// Refused for as long as the connection lives: whoever is the master is found by connecting again.
+#[test]
+fn a_server_that_has_become_a_replica_is_left() {
+    let server = Server::start();
+    let link = &site(server.address(), impatient(20_000)).link;
+    let client = || finish(link.ask(Command::new("CLIENT").arg("ID"))).unwrap();
+    finish(link.ask(Command::new("REPLICAOF").arg("127.0.0.1").arg("1"))).unwrap();
+    let script = Script::new("return redis.call('SET', KEYS[1], 'v')");
+    for is_script in [false, true] {
+        let before = client();
+        let refused = if is_script {
+            finish(link.run(script.call(["k"])))
+        } else {
+            finish(link.ask(Command::new("SET").arg("k").arg("v")))
+        };
+        assert_eq!(refused.unwrap_err().server().unwrap().code(), "READONLY");
+        assert_ne!(client(), before, "it is the same connection");
+    }
 }

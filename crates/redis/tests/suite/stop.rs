@@ -170,3 +170,69 @@ fn a_command_that_does_not_block_yet_when_it_is_to_be_unblocked_is_unblocked_lat
     let soon = Deadline::after(SystemClock, crate::AGES);
     assert_eq!(site.link.stop(soon, &Reason::requested("test")).wait(), Stopped::Clean);
 }
+
+/// A server that hangs, or is cut off, does not answer; and a command that blocks may do so for long.
+#[test]
+fn a_stop_does_not_wait_for_a_server_that_does_not_unblock_what_nobody_waits_for() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let mut settings = Settings::default();
+    settings.timeout = Duration::from_millis(50);
+    for is_parked in [false, true] {
+        let site = site(listener.local_addr().unwrap(), settings.clone());
+        let wait = site.link.wait(Command::new("BLPOP").arg("bell").int(300), Duration::from_secs(300));
+        let mut blocked = greeted_as_seven(&listener);
+        blocked.read_exact(&mut [0]).expect("the command");
+        // Left with the server, or dropped.
+        let _parked = wait.park().filter(|_| is_parked);
+        let _main = thread::spawn({
+            let listener = listener.try_clone().unwrap();
+            move || greeted(&listener)
+        });
+        let soon = Deadline::after(SystemClock, crate::AGES);
+        assert_eq!(site.link.stop(soon, &Reason::requested("test")).wait(), Stopped::Clean);
+    }
+}
+
+/// What it was told would meet the next command that blocks there.
+#[test]
+fn a_connection_is_used_again_when_the_server_has_done_what_it_was_told_about_it() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let site = site(listener.local_addr().unwrap(), Settings::default());
+    let blpop = || Command::new("BLPOP").arg("bell").int(300);
+    let wait = |unclaimed: &Unclaimed| site.link.wait_or(blpop(), Duration::from_secs(300), unclaimed);
+    let (say, said) = mpsc::channel();
+    let tells: Unclaimed = Arc::new(move |_| {
+        say.send(()).unwrap();
+        None
+    });
+    let read = |stream: &mut TcpStream, command: Command| {
+        stream.set_read_timeout(Some(crate::AGES)).unwrap();
+        stream.read_exact(&mut vec![0; command.pack().len()])
+    };
+    let unblock = || Command::new("CLIENT").arg("UNBLOCK").int(7);
+    let first = wait(&tells);
+    let mut blocked = greeted_as_seven(&listener);
+    read(&mut blocked, blpop()).unwrap();
+    drop(first);
+    let mut main = greeted(&listener);
+    read(&mut main, unblock()).unwrap();
+    blocked.write_all(b"*-1\r\n").unwrap();
+    said.recv_timeout(crate::AGES).unwrap();
+    let second = wait(&tells);
+    blocked.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
+    assert!(blocked.read(&mut [0]).is_err(), "it may be unblocked in the place of the one before");
+    let mut other = greeted_as_seven(&listener);
+    read(&mut other, blpop()).unwrap();
+    // If it was told more than once meanwhile, it has to answer more than once.
+    main.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
+    let again = main.read(&mut [0; 1000]).unwrap_or(0) / unblock().pack().len();
+    main.write_all(":0\r\n".repeat(1 + again).as_bytes()).unwrap();
+    // The link knows of it as soon as it knows of this.
+    let ping = site.link.ask(Command::new("PING"));
+    read(&mut main, Command::new("PING")).unwrap();
+    main.write_all(b"+PONG\r\n").unwrap();
+    finish(ping).unwrap();
+    let third = wait(&tells);
+    read(&mut blocked, blpop()).unwrap();
+    drop((second, third));
+}

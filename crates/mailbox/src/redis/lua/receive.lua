@@ -9,31 +9,34 @@ end
 -- How many come back at a time, of each kind: a script holds up everybody.
 local BACK_MAX = 100
 
--- What a receipt has room for.
-local COUNT_MAX = 1048575
+-- What a count has room for.
+local COUNT_MAX = 4294967295
 
+-- What comes back, by its time and its number: that of its delivery, or its own where it was delayed.
 local function due(key, pattern)
     local found = redis.call('ZRANGEBYSCORE', key, '-inf', text(now), 'WITHSCORES', 'LIMIT', 0, BACK_MAX)
     local list, members = {}, {}
     for i = 1, #found, 2 do
-        local id, count = string.match(found[i], pattern)
+        local id, number, count = string.match(found[i], pattern)
         members[#members + 1] = found[i]
-        list[#list + 1] = {at = tonumber(found[i + 1]), entry = id .. ':' .. count}
+        list[#list + 1] = {at = tonumber(found[i + 1]), number = tonumber(number), entry = id .. ':' .. count}
     end
     return list, members
 end
 
-local back, delayed = due(DELAYED, '^(%d+):(%d+)$')
-local expired, leased = due(LEASED, '^(%d+):%d+:(%d+)$')
+local back, delayed = due(DELAYED, '^((%d+)):(%d+)$')
+local expired, leased = due(LEASED, '^(%d+):(%d+):(%d+)$')
 if #delayed + #leased > 0 then
     for _, one in ipairs(expired) do
         back[#back + 1] = one
     end
-    table.sort(back, function(a, b) return a.at < b.at end)
+    -- A batch has one time for all, and comes back in its order.
+    table.sort(back, function(a, b) return a.at < b.at or a.at == b.at and a.number < b.number end)
     local entries = {}
     for i, one in ipairs(back) do
         entries[i] = one.entry
     end
+    begin()
     redis.call('RPUSH', PENDING, unpack(entries))
     if #delayed > 0 then
         redis.call('ZREM', DELAYED, unpack(delayed))
@@ -50,11 +53,11 @@ local entries = redis.call('LRANGE', PENDING, 0, wanted - 1)
 if #entries > 0 then
     local ids, counts = {}, {}
     for i, entry in ipairs(entries) do
-        ids[i], counts[i] = string.match(entry, '^(%d+):(%d+)$')
+        ids[i], counts[i] = string.match(entry, '^(.+):(.+)$')
     end
     local bodies = redis.call('HMGET', BODIES, unpack(ids))
     local saved = redis.call('EXISTS', SAVED) == 1 and redis.call('HMGET', SAVED, unpack(ids)) or {}
-    local delivery = redis.call('INCRBY', ISSUED, #ids) - #ids
+    local delivery = math.max(tonumber(redis.call('GET', ISSUED) or 0), now)
     -- Numbers are written out as rarely as can be: it is what takes longest here.
     local leases, until_when = {}, text(now + visibility)
     for i, id in ipairs(ids) do
@@ -68,7 +71,9 @@ if #entries > 0 then
             messages[at + 4], messages[at + 5] = bodies[i], saved[i] or false
         end
     end
+    -- First what needs no room, as `begin` does.
     redis.call('LTRIM', PENDING, #entries, -1)
+    redis.call('SET', ISSUED, text(delivery))
     if #leases > 0 then
         redis.call('ZADD', LEASED, unpack(leases))
     end
@@ -114,6 +119,7 @@ for i = 4, #ARGV, 2 do
             redis.call('SET', LIMITS, limits, 'NX')
         elseif back_at and back_at - now < horizon then
             -- Whoever leaves has somebody else be there in time.
+            begin()
             ring()
         end
     end

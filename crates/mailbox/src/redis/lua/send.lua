@@ -14,15 +14,22 @@ end
 if redis.call('HLEN', BODIES) >= capacity then
     return {'full', capacity}
 end
-local id, now = text(redis.call('INCR', ISSUED)), micros()
+local now = micros()
+local sent = text(now)
+local number, id = now, sent
+local last = tonumber(redis.call('GETSET', ISSUED, sent) or 0)
+if last >= now then
+    number, id = last + 1, text(last + 1)
+    redis.call('SET', ISSUED, id)
+end
 -- First to where it can be refused because of what else is there: a body that nothing leads to would stay for good.
 if delay == 0 then
     redis.call('RPUSH', PENDING, id .. ':0')
 else
     redis.call('ZADD', DELAYED, text(now + delay), id .. ':0')
 end
-redis.call('HSET', BODIES, id, text(now) .. ':' .. ARGV[4] .. ARGV[5])
+redis.call('HSET', BODIES, id, sent .. ':' .. ARGV[4] .. ARGV[5])
 if delay < horizon then
     ring()
 end
-return tonumber(id)
+return number

@@ -6,6 +6,9 @@ for i = 4, #ARGV, 3 do
 end
 local dues, settled, seen = redis.call('ZMSCORE', LEASED, unpack(members)), {}, {}
 local done, ids = {}, {}
+if how ~= 'ack' then
+    begin()
+end
 for i, member in ipairs(members) do
     local id, count = ARGV[3 * i + 1], ARGV[3 * i + 3]
     local is_there = dues[i] and tonumber(dues[i]) > now and not seen[member]

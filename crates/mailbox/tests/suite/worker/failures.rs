@@ -1,7 +1,9 @@
 //! Handlers that fail: retries, dead letters, replies.
 
+use std::sync::OnceLock;
+
 use ebbtide_mailbox::{
-    DeadLetter, Limits, NotAnEnvelope, Reply,
+    Bytes, DeadLetter, Limits, NotAnEnvelope, Reply,
     worker::{GiveUp, Retry},
 };
 
@@ -129,6 +131,40 @@ fn whoever_wants_a_reply_gets_one_on_success_and_on_the_final_failure() {
     assert_eq!(got, [Reply::Done("thanks".into()), Reply::Failed("not today".into())]);
 }
 
+/// What a worker answers whose handler gives `given`, to one who takes bodies of a hundred bytes.
+fn reply_of_a_hundred(fixture: &Fixture, given: Result<usize, usize>) -> Reply {
+    let replies = fixture.office.mailbox_with("replies", Limits { capacity: 10, body: 100 });
+    let builder = fixture.worker(move |_| async move {
+        match given {
+            Ok(bytes) => Ok(Some("x".repeat(bytes).into())),
+            Err(bytes) => Err("y".repeat(bytes).into()),
+        }
+    });
+    let worker = builder.retry(Retry::default().attempts(1)).max_iterations(1).build();
+    let message = Message::new("a").reply_to(replies.address().clone());
+    fixture.clock.block_on(fixture.mailbox.send(message)).unwrap();
+    fixture.clock.block_on(worker.work()).unwrap();
+    let reply = fixture.clock.block_on(replies.receive(at_once())).unwrap().remove(0);
+    Reply::decode(reply.body).unwrap()
+}
+
+#[test]
+fn a_reply_of_a_failure_has_as_much_of_its_reason_as_fits() {
+    let fixture = Fixture::new();
+    assert_eq!(reply_of_a_hundred(&fixture, Err(200)), Reply::Failed("y".repeat(99).into()));
+    assert_eq!(fixture.told.lines().len(), 1, "the failure: {:?}", fixture.told.lines());
+}
+
+#[test]
+fn whoever_gets_no_reply_because_it_is_too_large_is_told_so_in_a_short_one() {
+    let fixture = Fixture::new();
+    assert_eq!(reply_of_a_hundred(&fixture, Ok(99)), Reply::Done("x".repeat(99).into()));
+    let why = "the reply was refused: a body of 101 bytes is too large: the mailbox takes 100 at most";
+    assert_eq!(reply_of_a_hundred(&fixture, Ok(100)), Reply::Failed(why.into()));
+    let told = fixture.told.lines();
+    assert!(told.len() == 1 && told[0].ends_with(&format!("has no reply: {why}")), "{told:?}");
+}
+
 #[test]
 fn a_reply_to_nobody_is_told_and_the_message_is_done() {
     let fixture = Fixture::new();
@@ -186,6 +222,10 @@ fn an_envelope_is_read_as_it_was_written_and_anything_else_is_refused() {
     let long = DeadLetter::new("body".into(), "é".repeat(5000).into(), 1);
     let read = DeadLetter::decode(long.encode()).unwrap();
     assert_eq!((&read.body[..], read.reason.len()), (&b"body"[..], 4096));
+    let Ok(Reply::Failed(reason)) = Reply::decode(Reply::Failed("é".repeat(5000).into()).encode()) else {
+        panic!("it is the reply of a failure")
+    };
+    assert_eq!(reason.len(), 4096);
 }
 
 /// Panics when it is asked what it is, and when it is dropped.
@@ -223,6 +263,86 @@ fn m4_an_error_that_panics_fails_its_message_and_not_the_worker() {
     let letter = fixture.clock.block_on(dead.receive(at_once())).unwrap().remove(0);
     let letter = DeadLetter::decode(letter.body).unwrap();
     assert!(letter.reason.contains("no comment"), "{}", letter.reason);
+}
+
+/// Panics when it is dropped.
+struct Brittle;
+
+impl AsRef<[u8]> for Brittle {
+    fn as_ref(&self) -> &[u8] {
+        b"brittle"
+    }
+}
+
+impl Drop for Brittle {
+    fn drop(&mut self) {
+        // Twice at a time would be the end of all tests.
+        assert!(std::thread::panicking(), "it breaks");
+    }
+}
+
+#[test]
+fn bodies_and_replies_that_panic_when_they_are_dropped_do_not_end_the_worker() {
+    for (is_stopped, handed_back) in [(false, 0), (true, 2)] {
+        let fixture = Fixture::new();
+        for _ in 0..3 {
+            let brittle = Message::new(Bytes::from_owner(Brittle));
+            fixture.clock.block_on(fixture.mailbox.send(brittle)).unwrap();
+        }
+        let stop = Arc::new(OnceLock::<Worker<VirtualClock>>::new());
+        let stops = stop.clone();
+        let builder = fixture.worker(move |_| {
+            stops.get().into_iter().for_each(|worker| worker.stop(reason()));
+            async { Ok(Some(Bytes::from_owner(Brittle))) }
+        });
+        let worker = builder.max_iterations(1).build();
+        if is_stopped {
+            assert!(stop.set(worker.clone()).is_ok());
+        }
+        fixture.clock.block_on(worker.work()).unwrap();
+        let balance = worker.balance();
+        assert_eq!((balance.completed, balance.handed_back), (3 - handed_back, handed_back));
+        // Those that are left would panic in the mailbox.
+        std::mem::forget(fixture);
+    }
+}
+
+/// Whoever had it was lost, or took too long: no handler has failed.
+#[test]
+fn m4_a_message_that_was_delivered_too_often_is_a_dead_letter_unhandled() {
+    let fixture = Fixture::new();
+    let (dead, replies) = (fixture.office.mailbox("dead"), fixture.office.mailbox("replies"));
+    let message = Message::new("deadly").reply_to(replies.address().clone());
+    fixture.clock.block_on(fixture.mailbox.send(message)).unwrap();
+    for _ in 0..3 {
+        let lost = fixture.mailbox.receive(at_once().visibility(Span::ZERO));
+        assert_eq!(fixture.clock.block_on(lost).unwrap().len(), 1);
+    }
+    let (builder, log) = fixture.noting();
+    let builder = builder.max_deliveries(NonZero::new(3).unwrap()).dead_letters(Arc::new(dead.clone()));
+    let worker = builder.retry(Retry::default().attempts(9)).max_iterations(1).build();
+    fixture.clock.block_on(worker.work()).unwrap();
+    assert_eq!(log.lines(), [""; 0]);
+    assert_eq!(worker.balance().to_string(), "accepted 1, failed 1");
+    let letter = fixture.clock.block_on(dead.receive(at_once())).unwrap().remove(0);
+    let letter = DeadLetter::decode(letter.body).unwrap();
+    let reason = "not handled: it was delivered 3 times before, and 3 are allowed";
+    assert_eq!((&letter.body[..], &*letter.reason, letter.attempts), (&b"deadly"[..], reason, 4));
+    let reply = fixture.clock.block_on(replies.receive(at_once())).unwrap().remove(0);
+    assert_eq!(Reply::decode(reply.body), Ok(Reply::Failed(reason.into())));
+    assert_eq!(fixture.counts(), (0, 0, 0));
+}
+
+#[test]
+fn m4_a_message_that_was_delivered_as_often_as_it_may_be_is_handled() {
+    let fixture = Fixture::new();
+    fixture.send("one");
+    let lost = fixture.mailbox.receive(at_once().visibility(Span::ZERO));
+    assert_eq!(fixture.clock.block_on(lost).unwrap().len(), 1);
+    let (builder, log) = fixture.noting();
+    let worker = builder.max_deliveries(NonZero::new(2).unwrap()).max_iterations(1).build();
+    fixture.clock.block_on(worker.work()).unwrap();
+    assert_eq!(log.lines(), ["one"]);
 }
 
 /// It is given back before its time is over, uncounted.

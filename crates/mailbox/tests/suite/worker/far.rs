@@ -156,6 +156,18 @@ fn after_a_full_batch_as_many_are_asked_for_as_there_is_room_for_and_come_in_ord
 }
 
 #[test]
+fn however_many_may_be_handled_at_a_time_only_so_many_batches_are_asked_for() {
+    let fixture = Fixture::new();
+    (0..20).for_each(|number| fixture.send(&number.to_string()));
+    let (far, most) = far(&fixture);
+    let builder = Worker::builder(Arc::new(far), fixture.clock.clone(), |_| async { Ok(None) });
+    let worker = builder.concurrency(NonZero::<usize>::MAX).max_iterations(1000).build();
+    work_until(&fixture, &worker, fixture.start + 3 * SECOND);
+    assert_eq!(most.load(Ordering::Relaxed), 64);
+    assert_eq!(worker.balance().completed, 20);
+}
+
+#[test]
 fn at_a_mailbox_with_little_in_it_one_receive_waits() {
     let fixture = Fixture::new();
     fixture.send("one");

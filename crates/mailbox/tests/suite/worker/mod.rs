@@ -4,6 +4,7 @@ mod failures;
 mod far;
 mod groups;
 mod leases;
+mod shaky;
 mod stops;
 mod typed;
 
@@ -140,6 +141,17 @@ fn m7_it_ends_after_so_many_receives() {
     let worker = builder.max_iterations(2).build();
     fixture.clock.block_on(worker.work()).unwrap();
     assert_eq!(fixture.elapsed(), 40 * SECOND, "two long polls without a message");
+}
+
+#[test]
+fn one_that_does_not_wait_pauses_where_there_is_nothing() {
+    let fixture = Fixture::new();
+    fixture.send("one");
+    let (builder, log) = fixture.noting();
+    let worker = builder.pull(at_once()).max_iterations(22).build();
+    fixture.clock.block_on(worker.work()).unwrap();
+    assert_eq!(log.lines(), ["one"]);
+    assert_eq!(fixture.elapsed(), SECOND, "20 times 50 ms, and none at the end");
 }
 
 #[test]

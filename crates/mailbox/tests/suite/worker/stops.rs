@@ -1,16 +1,8 @@
 //! Stopping: what is under way ends, what is in hand goes back, and nothing waits.
 
 use std::{
-    sync::{
-        OnceLock,
-        atomic::{AtomicUsize, Ordering},
-    },
+    sync::atomic::{AtomicUsize, Ordering},
     task::Poll,
-};
-
-use ebbtide_mailbox::{
-    Address, BackendError, Boxed, Bytes, Counts, MessageId, Receipt, ReceiveError, ReplyError, SendError,
-    SettleError, Settlement,
 };
 
 use super::*;
@@ -250,69 +242,4 @@ fn a_worker_that_never_runs_out_of_messages_leaves_its_thread_to_others_in_betwe
     fixture.clock.block_on(with(worker.work(), stop)).unwrap();
     let handled = handled.load(Ordering::Relaxed);
     assert!(handled < 1000, "{handled} handled before others had their turn");
-}
-
-/// A mailbox whose worker is told to stop at the moment at which a batch is there.
-struct AtTheLastMoment {
-    mailbox: MemoryMailbox<VirtualClock>,
-    worker: OnceLock<Worker<VirtualClock>>,
-}
-
-impl Mailbox for AtTheLastMoment {
-    fn receive(&self, pull: Pull) -> Boxed<'_, Result<Vec<Delivery>, ReceiveError>> {
-        Box::pin(async move {
-            let batch = self.mailbox.receive(pull).await;
-            self.worker.get().unwrap().stop(reason());
-            batch
-        })
-    }
-
-    fn send(&self, message: Message) -> Boxed<'_, Result<MessageId, SendError>> {
-        self.mailbox.send(message)
-    }
-
-    fn settle(&self, receipt: Receipt, how: Settlement) -> Boxed<'_, Result<(), SettleError>> {
-        self.mailbox.settle(receipt, how)
-    }
-
-    fn checkpoint(&self, receipt: Receipt, progress: Bytes) -> Boxed<'_, Result<(), SettleError>> {
-        self.mailbox.checkpoint(receipt, progress)
-    }
-
-    fn reply(&self, address: Address, body: Bytes) -> Boxed<'_, Result<(), ReplyError>> {
-        self.mailbox.reply(address, body)
-    }
-
-    fn purge(&self) -> Boxed<'_, Result<u64, BackendError>> {
-        self.mailbox.purge()
-    }
-
-    fn counts(&self) -> Boxed<'_, Result<Counts, BackendError>> {
-        self.mailbox.counts()
-    }
-
-    fn close(&self) -> bool {
-        self.mailbox.close()
-    }
-
-    fn is_closed(&self) -> bool {
-        self.mailbox.is_closed()
-    }
-}
-
-#[test]
-fn m3_a_batch_that_comes_at_the_moment_of_a_stop_goes_back_in_its_order() {
-    let fixture = Fixture::new();
-    for n in 0..5 {
-        fixture.send(&n.to_string());
-    }
-    let mailbox = Arc::new(AtTheLastMoment { mailbox: fixture.mailbox.clone(), worker: OnceLock::new() });
-    let worker = Worker::builder(mailbox.clone(), fixture.clock.clone(), |_| async { Ok(None) }).build();
-    assert!(mailbox.worker.set(worker.clone()).is_ok());
-    fixture.clock.block_on(worker.work()).unwrap();
-    let back = fixture.receive();
-    let bodies: Vec<_> = back.iter().map(|delivery| String::from_utf8_lossy(&delivery.body)).collect();
-    assert_eq!(bodies, ["0", "1", "2", "3", "4"]);
-    assert!(back.iter().all(|delivery| delivery.delivery_count == 1), "the delivery is not counted");
-    assert_eq!(worker.balance().accepted, 0);
 }
