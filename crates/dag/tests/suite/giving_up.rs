@@ -17,7 +17,7 @@ use ebbtide_lifecycle::{
     time::{Clock, Deadline, SystemClock, ThreadTimer, Timer, VirtualClock},
     wait::block_on,
 };
-use ebbtide_offload::Pool;
+use ebbtide_offload::{Pool, Unstarted};
 
 use super::{Bomb, Latch, MS, World};
 
@@ -437,6 +437,6 @@ fn the_job_of_a_run_that_is_over_takes_nothing_of_the_next_one_with_it() {
     let mut jobs = pool.close_and_hand_back();
     release.send(()).unwrap();
     drop(jobs.remove(0));
-    jobs.into_iter().for_each(|job| drop(job.run()));
+    jobs.into_iter().for_each(Unstarted::run);
     assert_eq!(*block_on(second).unwrap(), 2);
 }
