@@ -314,15 +314,20 @@ impl Report {
         let ends = |span: Span<'_>| span.ended.unwrap_or(self.total);
         let last = nodes.iter().filter_map(|node| node.span.map(ends)).max().unwrap_or_default();
         let mut latest = vec![last; nodes.len()];
-        let mut order: Vec<usize> = (0..nodes.len()).filter(|node| nodes[*node].span.is_some()).collect();
-        // Inputs end before those that depend on them begin.
-        order.sort_by_key(|node| Reverse(nodes[*node].span.map(|span| (span.begun, ends(span)))));
-        for node in order {
-            let Some(span) = nodes[node].span else { continue };
-            let must_be_ready = latest[node].saturating_sub(ends(span).saturating_sub(span.queued));
-            for input in nodes[node].inputs {
-                let latest = &mut latest[*input as usize];
-                *latest = (*latest).min(must_be_ready);
+        // Each after all that depend on it, of which there are so many.
+        let mut dependants = vec![0_u32; nodes.len()];
+        nodes.iter().flat_map(|node| node.inputs).for_each(|input| dependants[*input as usize] += 1);
+        let mut order: Vec<usize> = (0..nodes.len()).filter(|node| dependants[*node] == 0).collect();
+        while let Some(node) = order.pop() {
+            let ready_by =
+                |span: Span<'_>| latest[node].saturating_sub(ends(span).saturating_sub(span.queued));
+            let must_be_ready = nodes[node].span.map(ready_by);
+            for input in nodes[node].inputs.iter().map(|input| *input as usize) {
+                latest[input] = must_be_ready.map_or(latest[input], |at| at.min(latest[input]));
+                dependants[input] -= 1;
+                if dependants[input] == 0 {
+                    order.push(input);
+                }
             }
         }
         let slack = |(node, latest): (&NodeReport<'_>, Duration)| {

@@ -164,3 +164,21 @@ fn nodes_of_the_critical_path_have_no_slack_also_where_they_are_queued() {
     }
     assert!(slack.iter().any(|slack| *slack > Some(Duration::ZERO)), "{report}");
 }
+
+#[test]
+fn nodes_that_take_no_time_have_the_slack_of_those_that_depend_on_them() {
+    let mut world = World::new();
+    let mut graph = Graph::<()>::new("no time");
+    let first = graph.inline("first", (), |_, ()| Ok(1));
+    let second = graph.inline("second", first, |_, n| Ok(*n));
+    let last = graph.future("last", second, |_, n| async move {
+        sleep(10 * MS).await;
+        Ok(*n)
+    });
+    let engine = graph.plan(last).unwrap().bind(world.env()).unwrap();
+    let (result, report) = world.runtime.block_on(engine.run(()).traced());
+    result.unwrap();
+    // A node ends a nanosecond after the run's start at the earliest.
+    assert!(report.slack().iter().all(|slack| slack.unwrap() < MS), "{:?}", report.slack());
+    world.settle(&engine);
+}
