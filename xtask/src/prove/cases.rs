@@ -39,11 +39,13 @@ pub(super) fn run(tier: Tier) -> Result<Vec<Finding>, String> {
 }
 
 pub(super) fn explore(tier: Tier) -> Result<Vec<Finding>, String> {
-    let output = match tier {
-        Tier::Quick => watch(&mut explore::command(explore::SEEDS, 0))?,
-        Tier::Full => watch(&mut explore::command(SEEDS_IN_PROOF, 0))?,
-    };
+    let seeds = if tier == Tier::Full { SEEDS_IN_PROOF } else { explore::SEEDS };
+    let output = watch(&mut explore::command(seeds, 0, None))?;
     let counted = |word, unit| Some(Finding::new("explore", before(&output, word)?, unit));
     let findings = [counted("cases", "programs"), counted("steps", "steps")];
-    findings.into_iter().collect::<Option<_>>().ok_or_else(|| "the exploration did not say how many".into())
+    let findings: Option<Vec<_>> = findings.into_iter().collect();
+    let mut findings = findings.ok_or("the exploration did not say how many")?;
+    explore::twins(&mut |command| watch(command).map(drop))?;
+    findings.push(Finding::new("explore", explore::TWINS.len() as u64, "twins caught"));
+    Ok(findings)
 }
