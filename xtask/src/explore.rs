@@ -1,8 +1,8 @@
 //! `cargo xtask explore`: a whole program, another one for each seed, with faults and stops: nothing may be lost.
 
-use std::process::Command;
+use std::{process::Command, time::Duration};
 
-use crate::shell::{cargo, run as shell};
+use crate::shell::{cargo, run_within};
 
 /// A minute or two on two cores, which CI has, too.
 pub(crate) const SEEDS: u64 = 100_000;
@@ -20,18 +20,23 @@ const USAGE: &str = "explore [--seeds N] [--from S] [--twin NAME]";
 
 pub(crate) fn run(args: &[&str]) -> Result<(), String> {
     let Options { seeds, from, twin } = options(args)?;
-    shell(&mut command(seeds, from, twin))
+    run_within(&mut command(seeds, from, twin), limit(seeds))
 }
 
 /// What CI explores: the world as it is, and its twins, in which a bug must be found.
 pub(crate) fn short() -> Result<(), String> {
-    shell(&mut command(SEEDS, 0, None))?;
-    twins(&mut shell)
+    run_within(&mut command(SEEDS, 0, None), limit(SEEDS))?;
+    twins(&mut |command| run_within(command, limit(SEEDS_FOR_A_TWIN)))
 }
 
 /// Has `run` look for each twin, and fail if it is not found.
 pub(crate) fn twins(run: &mut dyn FnMut(&mut Command) -> Result<(), String>) -> Result<(), String> {
     TWINS.iter().try_for_each(|twin| run(&mut command(SEEDS_FOR_A_TWIN, 0, Some(twin))))
+}
+
+/// How long so many may take, beside the build: each takes a millisecond, and many times that on a busy machine.
+pub(crate) fn limit(seeds: u64) -> Duration {
+    Duration::from_secs(900) + Duration::from_millis(20).saturating_mul(seeds.try_into().unwrap_or(u32::MAX))
 }
 
 /// With the assertions of a debug build, which find more, and the speed of a release build.

@@ -13,6 +13,7 @@ mod shell;
 mod soak;
 mod tidy;
 mod tool;
+mod watched;
 
 use std::{env, process::ExitCode};
 

@@ -7,6 +7,8 @@ use std::{
     time::{Duration, Instant},
 };
 
+use crate::watched::Watched;
+
 /// The root of the workspace.
 pub(crate) fn root() -> PathBuf {
     let xtask = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
@@ -30,10 +32,19 @@ pub(crate) fn line(command: &Command) -> String {
     variables.chain([program.into_owned()]).chain(args).collect()
 }
 
+/// No command takes as long: the longest, which build everything or measure a whole area, take minutes, also on a busy
+/// machine. One that does hangs.
+const COMMAND_MAX: Duration = Duration::from_secs(3600);
+
 /// Echoes the command, runs it, and fails with it.
 pub(crate) fn run(command: &mut Command) -> Result<(), String> {
+    run_within(command, COMMAND_MAX)
+}
+
+/// The same for one that may take this long, and no longer.
+pub(crate) fn run_within(command: &mut Command, limit: Duration) -> Result<(), String> {
     println!("$ {}", line(command));
-    let status = command.status().map_err(|error| format!("{}: {error}", line(command)))?;
+    let status = Watched::spawn(command, limit)?.ends()?;
     if status.success() {
         Ok(())
     } else {

@@ -3,7 +3,7 @@
 use super::{
     finding::{Finding, before, of_tests},
     proof::Tier,
-    watch::watch,
+    watch::{watch, watch_within},
 };
 use crate::{
     explore::{self, SEEDS_IN_PROOF},
@@ -40,7 +40,7 @@ pub(super) fn run(tier: Tier) -> Result<Vec<Finding>, String> {
 
 pub(super) fn explore(tier: Tier) -> Result<Vec<Finding>, String> {
     let seeds = if tier == Tier::Full { SEEDS_IN_PROOF } else { explore::SEEDS };
-    let output = watch(&mut explore::command(seeds, 0, None))?;
+    let output = watch_within(&mut explore::command(seeds, 0, None), explore::limit(seeds))?;
     let counted = |word, unit| Some(Finding::new("explore", before(&output, word)?, unit));
     let findings = [counted("cases", "programs"), counted("steps", "steps")];
     let findings: Option<Vec<_>> = findings.into_iter().collect();
