@@ -24,6 +24,7 @@ const TESTS: &[(&str, &str)] = &[
     ("reactor", "l1_a_stop_at_any_moment_of_the_start_ends_both"),
     ("dag", "d3_each_node_runs_once_after_its_inputs_if_and_only_if_the_policy_says_so"),
     ("dag", "whatever_ends_a_run_everything_is_accounted_for"),
+    ("testkit", "e10_a_quiesce_keeps_to_its_timeout_and_counts_what_is_left"),
 ];
 
 pub(super) fn run(tier: Tier) -> Result<Vec<Finding>, String> {

@@ -277,7 +277,10 @@ pub(super) const PROPERTIES: &[Property] = &[
     Property {
         number: 21,
         says: "quiesce keeps to its timeout, and its counters are true",
-        claims: &[By("explore", &[]), By("address", &["reactor"])],
+        claims: &[
+            By("cases", &["e10_a_quiesce_keeps_to_its_timeout_and_counts_what_is_left"]),
+            By("address", &["reactor"]),
+        ],
     },
     Property {
         number: 22,

@@ -8,6 +8,7 @@ mod explorer;
 mod mailbox;
 mod offload;
 mod planted;
+mod quiesce;
 mod reactor;
 mod shutdown;
 mod timeout;
