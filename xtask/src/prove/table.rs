@@ -27,6 +27,14 @@ pub(super) struct Row {
     verdict: String,
 }
 
+impl Row {
+    /// That of a claim whose proof has not been run.
+    fn never(property: String, tool: &str) -> Self {
+        let (tool, verdict) = (tool.to_owned(), NOT_RUN.to_owned());
+        Self { property, tool, explored: String::new(), time: String::new(), ran: String::new(), verdict }
+    }
+}
+
 const HEAD: [&str; 6] = ["property", "tool", "explored", "time", "ran", "verdict"];
 
 /// All that the proofs explored of what they are claimed to.
@@ -37,6 +45,9 @@ const IN_PART: &str = "in part";
 
 /// Of all of it, nothing: the machine does not let it, or the tool does not exist for it.
 const NOT_HERE: &str = "not here";
+
+/// Not yet.
+const NOT_RUN: &str = "not run";
 
 /// There is no test of that name: the claim is empty.
 const NOTHING: &str = "NOTHING";
@@ -114,14 +125,15 @@ fn chosen<'a>(findings: &'a [Finding], names: &[&'static str]) -> Result<Vec<&'a
 }
 
 /// `older` with the rows of `newer` in their places, in the order of the properties and of their claims. What no
-/// property claims any more is dropped.
+/// property claims any more is dropped, and what was never run says so.
 pub(super) fn merge(older: &[Row], newer: &[Row]) -> Vec<Row> {
     let mut rows = Vec::new();
     for property in PROPERTIES {
         for claim in property.claims {
             let tool = claim.tool();
             let is_it = |row: &&Row| row.property == property.title() && row.tool == tool;
-            rows.extend(newer.iter().find(is_it).or_else(|| older.iter().find(is_it)).cloned());
+            let known = newer.iter().find(is_it).or_else(|| older.iter().find(is_it)).cloned();
+            rows.push(known.unwrap_or_else(|| Row::never(property.title(), tool)));
         }
     }
     rows
@@ -199,9 +211,14 @@ mod tests {
         let older =
             [row(1, "loom", "old"), row(1, "soak", "old"), row(1, "magic", "old"), row(3, "loom", "old")];
         let newer = [row(1, "soak", "new"), row(2, "soak", "new")];
-        let merged =
+        let merged = merge(&older, &newer);
+        let run: Vec<_> = merged.iter().filter(|row| row.verdict != NOT_RUN).cloned().collect();
+        let claimed =
             [row(1, "loom", "old"), row(1, "soak", "new"), row(2, "soak", "new"), row(3, "loom", "old")];
-        assert_eq!(merge(&older, &newer), merged);
+        assert_eq!(run, claimed);
+        let never = |row: &&Row| row.property == PROPERTIES[0].title() && row.verdict == NOT_RUN;
+        let tools: Vec<_> = merged.iter().filter(never).map(|row| row.tool.as_str()).collect();
+        assert_eq!(tools, ["shuttle", "simulation"], "what nobody ran is there, too");
     }
 
     fn ran(name: &str, outcome: Result<Vec<Finding>, String>) -> Vec<Row> {
