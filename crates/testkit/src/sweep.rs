@@ -29,11 +29,11 @@ const DUMP_MAX: Duration = Duration::from_secs(2);
 const LOOKED_AFTER_MAX: usize = 64;
 
 /// At the end of a sweep, what was left behind gets so much real time in which it may show itself. A thread that gets
-/// on by itself does within a few turns of a scheduler.
-const GRACE: Duration = Duration::from_millis(50);
+/// on by itself does within a few turns of a scheduler, on a busy machine too.
+const GRACE: Duration = Duration::from_millis(100);
 
 /// What was given up on, and goes on by rights, gets as much until it holds nothing any more.
-const GRACES_MAX: u32 = 40;
+const GRACES_MAX: u32 = 20;
 
 /// "For all steps" ends here, unless told otherwise: a program that goes on for so long does nothing new.
 pub(crate) const STEPS_MAX: u64 = 10_000;
