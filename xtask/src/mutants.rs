@@ -12,7 +12,7 @@ use std::{
 
 use crate::{
     ci::LOOM,
-    shell::{cargo, package, read, root, timed, write},
+    shell::{cargo, output, package, read, root, timed, write},
     watched::Watched,
 };
 
@@ -366,9 +366,7 @@ impl Mutant {
             test.envs(LOOM).args(["--test", "loom"]).args(args.split(' '));
             test
         };
-        let mut build = test("--no-run");
-        let built = build.stdout(Stdio::null()).stderr(Stdio::piped()).output();
-        let built = built.map_err(|error| error.to_string())?;
+        let built = output(&mut test("--no-run"))?;
         if !built.status.success() {
             return Err(format!("does not compile:\n{}", String::from_utf8_lossy(&built.stderr)));
         }

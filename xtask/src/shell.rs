@@ -3,7 +3,7 @@
 use std::{
     env, fs,
     path::{Path, PathBuf},
-    process::{Command, Output},
+    process::{Command, Output, Stdio},
     time::{Duration, Instant},
 };
 
@@ -54,7 +54,8 @@ pub(crate) fn run_within(command: &mut Command, limit: Duration) -> Result<(), S
 
 /// Runs the command and keeps what it prints.
 pub(crate) fn output(command: &mut Command) -> Result<Output, String> {
-    command.output().map_err(|error| format!("{}: {error}", line(command)))
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    Watched::spawn(command, COMMAND_MAX)?.output()
 }
 
 /// The file's text.

@@ -1,8 +1,8 @@
 //! Programs that get so much time and no more.
 
 use std::{
-    fs,
-    process::{Child, ChildStdout, Command, ExitStatus},
+    fs, io,
+    process::{Child, ChildStdout, Command, ExitStatus, Output},
     sync::mpsc::{self, RecvTimeoutError, SyncSender},
     thread,
     time::Duration,
@@ -51,11 +51,32 @@ impl Watched {
     /// # Errors
     /// If it has not, in time.
     pub(crate) fn ends(mut self) -> Result<ExitStatus, String> {
-        let status = self.child.wait().map_err(|error| format!("{}: {error}", self.typed))?;
-        match self.guard.send(()) {
-            Ok(()) => Ok(status),
-            Err(_nobody) => Err(format!("it hangs: {} has not ended within {:?}", self.typed, self.limit)),
-        }
+        let waited = self.child.wait();
+        in_time(waited, &self.typed, self.limit, &self.guard)
+    }
+
+    /// How it has ended, and all that it has printed.
+    ///
+    /// # Errors
+    /// If it has not ended in time.
+    pub(crate) fn output(self) -> Result<Output, String> {
+        let Self { child, typed, limit, guard } = self;
+        let waited = child.wait_with_output();
+        in_time(waited, &typed, limit, &guard)
+    }
+}
+
+/// What was waited for, unless the guard has ended it.
+fn in_time<T>(
+    waited: io::Result<T>,
+    typed: &str,
+    limit: Duration,
+    guard: &SyncSender<()>,
+) -> Result<T, String> {
+    let waited = waited.map_err(|error| format!("{typed}: {error}"))?;
+    match guard.send(()) {
+        Ok(()) => Ok(waited),
+        Err(_nobody) => Err(format!("it hangs: {typed} has not ended within {limit:?}")),
     }
 }
 
@@ -100,7 +121,7 @@ mod tests {
     fn one_that_hangs_is_told_and_nothing_of_it_is_left() {
         // Whoever reads what it prints reads to the end of all who hold it.
         let mut hangs = sh("sleep 1000 & sh -c 'sleep 1001; true'; wait", Duration::from_millis(300));
-        assert_eq!(std::io::read_to_string(hangs.stdout()).unwrap(), "");
+        assert_eq!(io::read_to_string(hangs.stdout()).unwrap(), "");
         let told = hangs.ends().unwrap_err();
         assert!(told.starts_with("it hangs: sh -c sleep") && told.ends_with("within 300ms"), "{told}");
     }
@@ -109,6 +130,8 @@ mod tests {
     fn one_that_ends_in_time_says_how() {
         let patience = Duration::from_secs(20);
         assert_eq!(sh("exit 3", patience).ends().unwrap().code(), Some(3));
+        let said = sh("echo said", patience).output().unwrap();
+        assert!(said.status.success() && said.stdout == b"said\n");
         assert!(Watched::spawn(&mut Command::new("no-such-program"), patience).is_err());
     }
 
@@ -117,7 +140,7 @@ mod tests {
         let mut asked = Command::new("sh");
         asked.args(["-c", "echo ${EBBTIDE_SEED-none}"]).env(REPLAY, "seed:7").stdout(Stdio::piped());
         let mut asked = Watched::spawn(&mut asked, Duration::from_secs(20)).unwrap();
-        assert_eq!(std::io::read_to_string(asked.stdout()).unwrap().trim(), "none");
+        assert_eq!(io::read_to_string(asked.stdout()).unwrap().trim(), "none");
         assert!(asked.ends().unwrap().success());
     }
 }
