@@ -10,6 +10,7 @@ mod offload;
 mod planted;
 mod quiesce;
 mod reactor;
+mod replay;
 mod shutdown;
 mod timeout;
 mod unforgiven;
