@@ -51,7 +51,7 @@ const STEPS: &[Step] = &[
     Step { name: "soak", what: "a short soak ends with its sums", act: short_soak },
     Step {
         name: "explore",
-        what: "programs by seed lose nothing, whenever they are stopped",
+        what: "programs by seed lose nothing, whenever they are stopped, and broken ones are found",
         act: explore::short,
     },
     Step { name: "loom", what: "the models hold", act: loom },

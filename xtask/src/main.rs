@@ -13,6 +13,7 @@ mod shell;
 mod soak;
 mod tidy;
 mod tool;
+mod watched;
 
 use std::{env, process::ExitCode};
 
@@ -27,7 +28,8 @@ cargo xtask COMMAND
   soak AREA        work without end, counted twice: loop (--seconds N, 60), timeout and dag (RUNS=N, 20),
                    signals (--rounds N, 200), mailbox (--rounds N, 50; --seed N)
   page             the page of a run, opened in a browser; screenshots are left in target/page
-  explore          a whole program, another one for each seed, with faults and stops (--seeds N, 100000; --from S)
+  explore          a whole program, another one for each seed, with faults and stops (--seeds N, 100000; --from S),
+                   or one with a bug that must be found (--twin NAME)
   prove            all that speaks for the product, and how much was explored (--quick; --only NAME,NAME; --write puts
                    the table into PROOF.md); `prove list` names the proofs
   sanitize         the test suites under the address and leak sanitizers

@@ -6,14 +6,14 @@
 use std::{
     fs,
     path::{Path, PathBuf},
-    process::{Child, Stdio},
-    thread,
+    process::Stdio,
     time::Duration,
 };
 
 use crate::{
     ci::LOOM,
-    shell::{cargo, package, read, root, timed, write},
+    shell::{cargo, output, package, read, root, timed, write},
+    watched::Watched,
 };
 
 pub(crate) struct Mutant {
@@ -362,19 +362,17 @@ impl Mutant {
         let test = |args: &str| {
             let mut test = cargo(&format!("test --quiet --release --package {}", package(self.folder)));
             // Not the target directory of the sound code: cargo takes two copies of a workspace for the same.
-            test.current_dir(&copy).env("CARGO_TARGET_DIR", root().join("target/mutants-built"));
+            test.current_dir(&copy).env("CARGO_TARGET_DIR", root().join("target/twins-built"));
             test.envs(LOOM).args(["--test", "loom"]).args(args.split(' '));
             test
         };
-        let mut build = test("--no-run");
-        let built = build.stdout(Stdio::null()).stderr(Stdio::piped()).output();
-        let built = built.map_err(|error| error.to_string())?;
+        let built = output(&mut test("--no-run"))?;
         if !built.status.success() {
             return Err(format!("does not compile:\n{}", String::from_utf8_lossy(&built.stderr)));
         }
         let mut model = test(&format!("-- --exact {}", self.caught_by));
-        let model = model.stdout(Stdio::null()).stderr(Stdio::null()).spawn();
-        if passes(model.map_err(|error| error.to_string())?)? {
+        let model = Watched::spawn(model.stdout(Stdio::null()).stderr(Stdio::null()), PATIENCE)?;
+        if model.ends()?.success() {
             return Err(format!("survives {}", self.caught_by));
         }
         Ok(())
@@ -382,7 +380,7 @@ impl Mutant {
 
     /// A workspace of its own, with the product's crates in it.
     fn copy() -> Result<PathBuf, String> {
-        let copy = root().join("target/mutants");
+        let copy = root().join("target/twins");
         if copy.exists() {
             fs::remove_dir_all(&copy).map_err(|error| error.to_string())?;
         }
@@ -415,24 +413,6 @@ impl Mutant {
             found => Err(format!("its edit of {} applies in {found} places, not in one", self.file)),
         }
     }
-}
-
-/// Whether the model ends well, and in time.
-fn passes(mut model: Child) -> Result<bool, String> {
-    const LOOKS: u32 = 1200;
-    for _ in 0..LOOKS {
-        if let Some(status) = model.try_wait().map_err(|error| error.to_string())? {
-            return Ok(status.success());
-        }
-        pause(PATIENCE / LOOKS);
-    }
-    model.kill().map_err(|error| error.to_string())?;
-    Err(format!("its model has not ended within {PATIENCE:?}"))
-}
-
-#[expect(clippy::disallowed_methods, reason = "std can wait for a child only without a time limit")]
-fn pause(time: Duration) {
-    thread::sleep(time);
 }
 
 fn copy_folder(from: &Path, to: &Path) -> Result<(), String> {

@@ -1,4 +1,4 @@
-//! `cargo xtask sanitize`: the suites of the crates with `unsafe` in them, under the address and leak sanitizers.
+//! `cargo xtask sanitize`: all tests but those of the models, under the address and leak sanitizers.
 
 use std::{fs, process::Command};
 
@@ -23,14 +23,15 @@ pub(crate) fn run() -> Result<(), String> {
     commands()?.iter_mut().try_for_each(|(_, command)| shell(command))
 }
 
-/// The folder of each crate that has a suite, and the command that runs it.
+/// The folder of each crate that has a suite, and the command that runs it with the crate's other tests: those beside
+/// its code, and those that need a process of their own. Models are built differently, and are empty here.
 pub(crate) fn commands() -> Result<Vec<(String, Command)>, String> {
     let suppressions = root().join("target/sanitize/left-behind");
     fs::create_dir_all(root().join("target/sanitize")).map_err(|error| error.to_string())?;
     write(&suppressions, LEFT_BEHIND)?;
     let commands = crates_with("tests/suite/main.rs")?.into_iter().map(|folder| {
         let package = package(&folder);
-        let mut test = cargo(&format!("test --release --target {TARGET} --package {package} --test suite"));
+        let mut test = cargo(&format!("test --release --target {TARGET} --package {package} --tests"));
         test.env("RUSTC_BOOTSTRAP", "1").env("RUSTFLAGS", "-Zsanitizer=address");
         test.env("LSAN_OPTIONS", format!("print_suppressions=0:suppressions={}", suppressions.display()));
         test.env("CARGO_TARGET_DIR", "target/sanitize");

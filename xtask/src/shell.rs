@@ -3,9 +3,11 @@
 use std::{
     env, fs,
     path::{Path, PathBuf},
-    process::{Command, Output},
+    process::{Command, Output, Stdio},
     time::{Duration, Instant},
 };
+
+use crate::watched::Watched;
 
 /// The root of the workspace.
 pub(crate) fn root() -> PathBuf {
@@ -30,10 +32,19 @@ pub(crate) fn line(command: &Command) -> String {
     variables.chain([program.into_owned()]).chain(args).collect()
 }
 
+/// No command takes as long: the longest, which build everything or measure a whole area, take minutes, also on a busy
+/// machine. One that does hangs.
+const COMMAND_MAX: Duration = Duration::from_secs(3600);
+
 /// Echoes the command, runs it, and fails with it.
 pub(crate) fn run(command: &mut Command) -> Result<(), String> {
+    run_within(command, COMMAND_MAX)
+}
+
+/// The same for one that may take this long, and no longer.
+pub(crate) fn run_within(command: &mut Command, limit: Duration) -> Result<(), String> {
     println!("$ {}", line(command));
-    let status = command.status().map_err(|error| format!("{}: {error}", line(command)))?;
+    let status = Watched::spawn(command, limit)?.ends()?;
     if status.success() {
         Ok(())
     } else {
@@ -43,7 +54,8 @@ pub(crate) fn run(command: &mut Command) -> Result<(), String> {
 
 /// Runs the command and keeps what it prints.
 pub(crate) fn output(command: &mut Command) -> Result<Output, String> {
-    command.output().map_err(|error| format!("{}: {error}", line(command)))
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    Watched::spawn(command, COMMAND_MAX)?.output()
 }
 
 /// The file's text.

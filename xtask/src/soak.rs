@@ -1,10 +1,10 @@
 //! `cargo xtask soak AREA`: work without end, counted by those who bring it and by those who take it.
 
-use std::process::Command;
+use std::{process::Command, time::Duration};
 
 use crate::{
     redis,
-    shell::{cargo, run as shell},
+    shell::{cargo, run as shell, run_within},
 };
 
 /// What there is to soak, and the package whose example `soak` does it. For how long says `--seconds` of the loop,
@@ -47,7 +47,7 @@ pub(crate) fn run(args: &[&str]) -> Result<(), String> {
 }
 
 pub(crate) fn soak_signals(rounds: u32) -> Result<(), String> {
-    shell(example("signals")?.args(["--", &rounds.to_string()]))
+    run_within(example("signals")?.args(["--", &rounds.to_string()]), limit(rounds))
 }
 
 /// With the seed of another run its rounds are like those of that one.
@@ -55,7 +55,7 @@ pub(crate) fn soak_mailbox(rounds: u32, seed: Option<u64>) -> Result<(), String>
     redis::install()?;
     let mut soak = example("mailbox")?;
     soak.args(["--", &rounds.to_string()]);
-    shell(soak.args(seed.map(|seed| seed.to_string())))
+    run_within(soak.args(seed.map(|seed| seed.to_string())), limit(rounds))
 }
 
 fn mailbox_options(options: &[&str]) -> Result<(u32, Option<u64>), String> {
@@ -73,7 +73,12 @@ fn mailbox_options(options: &[&str]) -> Result<(u32, Option<u64>), String> {
 }
 
 pub(crate) fn soak_loop(seconds: u32) -> Result<(), String> {
-    shell(example("loop")?.args(["--", &seconds.to_string()]))
+    run_within(example("loop")?.args(["--", &seconds.to_string()]), limit(seconds))
+}
+
+/// How long so many seconds, or rounds, may take, beside the build: a round of any takes a second or two.
+pub(crate) fn limit(rounds: u32) -> Duration {
+    Duration::from_secs(900) + Duration::from_secs(10) * rounds
 }
 
 /// A few runs of each scenario.

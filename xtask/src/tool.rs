@@ -35,7 +35,7 @@ impl Tool {
     /// The same for a program of the registry, whose package has its name.
     pub(crate) fn install_by_cargo(&self) -> Result<&'static str, String> {
         let install = || shell(&mut cargo(&format!("install {} --locked", self.package)));
-        self.install_with(is_there, install)
+        self.install_with(is_command, install)
     }
 
     fn install_with(
@@ -65,6 +65,12 @@ fn is_there(program: &str) -> bool {
     output(Command::new(program).arg("--version")).is_ok_and(|output| output.status.success())
 }
 
+/// The same for one that is a command of cargo: `cargo-mutants` knows no option but as `cargo mutants`.
+fn is_command(program: &str) -> bool {
+    let name = program.strip_prefix("cargo-").unwrap_or(program);
+    output(&mut cargo(&format!("{name} --version"))).is_ok_and(|output| output.status.success())
+}
+
 #[cfg(test)]
 mod tests {
     use std::cell::Cell;
@@ -85,6 +91,11 @@ mod tests {
             TOOL.install_with(|name| name == "old-saw", || unreachable!("it is there")),
             Ok("old-saw")
         );
+    }
+
+    #[test]
+    fn a_command_of_cargo_is_asked_as_one() {
+        assert!(is_command("cargo-clippy") && !is_command("cargo-no-such-command"));
     }
 
     #[test]

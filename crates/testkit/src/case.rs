@@ -26,6 +26,8 @@ pub(crate) struct Case {
     pub(crate) steps: AtomicU64,
     /// It was stopped as decided, and did not end before that.
     was_stopped: AtomicBool,
+    /// It was sent a signal because its lifetime was over.
+    outlived: AtomicBool,
     course: Mutex<Course>,
 }
 
@@ -36,7 +38,8 @@ struct Course {
     findings: Vec<String>,
     /// How it ended, in a word or two.
     ending: Option<String>,
-    leave: Leave,
+    /// What it may leave behind. None as long as it has not ended, and if it panicked: then nothing is known of that.
+    leave: Option<Leave>,
     dumps: Vec<Dump>,
 }
 
@@ -48,6 +51,7 @@ impl Case {
             epoch: witness.begin(),
             steps: AtomicU64::new(0),
             was_stopped: AtomicBool::new(false),
+            outlived: AtomicBool::new(false),
             course: Mutex::default(),
         })
     }
@@ -68,7 +72,14 @@ impl Case {
 
     pub(crate) fn end(&self, ending: impl Into<String>, leave: Leave) {
         let mut course = self.course();
-        (course.ending, course.leave) = (Some(ending.into()), leave);
+        (course.ending, course.leave) = (Some(ending.into()), Some(leave));
+    }
+
+    /// It did not come to its end.
+    pub(crate) fn panicked(&self, message: &str) {
+        let mut course = self.course();
+        course.findings.push(format!("the case panicked: {message}"));
+        course.ending = Some("panicked".into());
     }
 
     pub(crate) fn if_stuck(&self, dump: impl Fn() -> String + Send + 'static) {
@@ -92,6 +103,17 @@ impl Case {
         self.was_stopped.load(Ordering::Acquire)
     }
 
+    /// Its lifetime is over.
+    #[cfg(feature = "app")]
+    pub(crate) fn outlives(&self, lifetime: std::time::Duration) {
+        self.outlived.store(true, Ordering::Release);
+        self.note(format!("its lifetime of {lifetime:?} is over"));
+    }
+
+    pub(crate) fn has_outlived(&self) -> bool {
+        self.outlived.load(Ordering::Acquire)
+    }
+
     pub(crate) fn ending(&self) -> String {
         self.course().ending.clone().unwrap_or_else(|| "hung".into())
     }
@@ -104,10 +126,15 @@ impl Case {
     pub(crate) fn findings(&self) -> Vec<String> {
         let course = self.course();
         let mut findings = course.findings.clone();
-        if course.ending.is_some() {
-            findings.extend(self.epoch.findings(course.leave));
-        }
+        findings.extend(course.leave.into_iter().flat_map(|leave| self.epoch.findings(leave)));
         findings
+    }
+
+    /// Whether something is wrong that time does not mend: work that was given up on, and goes on by rights, may let go
+    /// yet of what it holds.
+    pub(crate) fn is_wrong(&self) -> bool {
+        let goes_on = self.course().leave.is_some_and(|leave| leave.goes_on > 0);
+        if goes_on { !self.course().findings.is_empty() } else { !self.findings().is_empty() }
     }
 
     /// Who is stuck. Asked on a thread of its own: it may hang as well.

@@ -4,10 +4,7 @@ use std::{
     fmt,
     future::Future,
     pin::Pin,
-    sync::{
-        Arc, Mutex, PoisonError,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 
@@ -62,7 +59,7 @@ const LIFETIME: Duration = Duration::from_secs(60);
 /// - Every ledger closes: those of the intake and of all components. What was given up on is named.
 /// - The verdict is one of those [allowed](Explorer::allow): clean, unless told otherwise.
 /// - What its [witness](Explorer::witness) has seen: nothing is alive, nothing runs after the end, each promise was
-///   kept.
+///   kept or [excused](crate::Promise::excuse).
 /// - Whatever the [program itself](Program::check) checks.
 ///
 /// # How it is driven
@@ -75,6 +72,8 @@ pub struct Explorer {
     witness: Witness,
     faults: Faults,
     allowed: Vec<Verdict>,
+    breakers: Vec<Arc<str>>,
+    before_each_step: Option<Arc<dyn Fn() + Send + Sync>>,
     lifetime: Duration,
     limit: Duration,
     steps: u64,
@@ -140,6 +139,8 @@ impl Explorer {
             witness: Witness::new(),
             faults: Faults::none(),
             allowed: vec![Verdict::Clean],
+            breakers: Vec::new(),
+            before_each_step: None,
             lifetime: LIFETIME,
             limit: LIMIT,
             steps: STEPS_MAX,
@@ -148,13 +149,20 @@ impl Explorer {
     }
 
     /// Makes choices for the program, as it makes them itself when it is not explored: a drain timeout, threads of the
-    /// pool. Its clock and its signals are the kit's.
+    /// pool. Its clock and its signals are the kit's, and so are the hooks that are for tests: of the pool's jobs and
+    /// threads, and of the loop's steps, for which there is [`before_each_step`](Explorer::before_each_step).
     pub fn app(mut self, choose: impl Fn(Builder) -> Builder + Send + Sync + 'static) -> Self {
         self.choose = Arc::new(choose);
         self
     }
 
-    /// Has `witness`, of which the program has a clone, asked after each case.
+    /// Has `hook` called before each step of the program's loop, on its thread, once the kit has had its turn.
+    pub fn before_each_step(mut self, hook: impl Fn() + Send + Sync + 'static) -> Self {
+        self.before_each_step = Some(Arc::new(hook));
+        self
+    }
+
+    /// Has `witness`, of which the program has a clone, asked after each case. It serves one sweep at a time.
     pub fn witness(mut self, witness: &Witness) -> Self {
         self.witness = witness.clone();
         self
@@ -170,6 +178,14 @@ impl Explorer {
     /// panics; [`Verdict::Abandoned`], if work may take longer than the drain timeout.
     pub fn allow(mut self, verdict: Verdict) -> Self {
         self.allowed.push(verdict);
+        self
+    }
+
+    /// Who may break promises when a stop is cut short: `"intake"` for requests, or the name of a component, such as
+    /// `"loop"`. In each case so many may be broken as its report says that this one has cancelled or given up on; none
+    /// unless told otherwise. What else is not kept has to be [excused](crate::Promise::excuse), each by itself.
+    pub fn may_break(mut self, component: impl Into<Arc<str>>) -> Self {
+        self.breakers.push(component.into());
         self
     }
 
@@ -198,16 +214,18 @@ impl Explorer {
     }
 
     /// Runs a case for each seed: tasks in an order, faults, and a stop by step, by time, by one signal or two, by a
-    /// call, or none, all drawn from the seed. With the environment variable `EBBTIDE_SEED` it runs that case alone.
+    /// call, or none, all drawn from the seed. If the environment variable `EBBTIDE_SEED` is a seed, that one is run
+    /// first, and is not counted.
     ///
     /// # Errors
-    /// The first that goes wrong.
+    /// The first that goes wrong, or that there is no seed.
     pub fn seeds(&self, seeds: impl IntoIterator<Item = u64>) -> Result<Summary, Failing> {
         self.sweep().seeds(seeds)
     }
 
     /// Runs it with a stop before its first step, its second, its third, and so on, until it ends before it is stopped,
-    /// several times in a row: with tasks in turn, and no faults.
+    /// several times in a row: with tasks in turn, and no faults. If the environment variable `EBBTIDE_SEED` is a step,
+    /// that one is run first, and is not counted.
     ///
     /// # Errors
     /// The first case that goes wrong.
@@ -225,35 +243,43 @@ impl Explorer {
 
     fn sweep(&self) -> Sweep {
         let (faults, lifetime) = (self.faults.clone(), self.lifetime);
-        let (make, choose) = (self.make.clone(), self.choose.clone());
-        let verdicts = self.allowed.clone();
-        let replay = self.replayed_by.clone();
+        let (make, replay) = (self.make.clone(), self.replayed_by.clone());
+        let terms = Terms {
+            choose: self.choose.clone(),
+            before_each_step: self.before_each_step.clone(),
+            verdicts: self.allowed.clone(),
+            breakers: self.breakers.clone(),
+            lifetime,
+        };
         Sweep {
             witness: self.witness.clone(),
             limit: self.limit,
             decide: Box::new(move |code| Decisions::of_program(code, &faults, lifetime)),
-            run: Arc::new(move |case| run(case, make(case.decisions.seed()), &*choose, &verdicts, lifetime)),
+            run: Arc::new(move |case| run(case, make(case.decisions.seed()), &terms)),
             replay: replay.map(|replay| Box::new(move |code| replay(code)) as Box<_>),
+            // One that is stopped before its start makes no step.
+            must_step: false,
         }
     }
 }
 
-/// Runs a program to its end, and looks at what it left behind.
-fn run(
-    case: &Arc<Case>,
-    Program { main, check }: Program,
-    choose: &dyn Fn(Builder) -> Builder,
-    verdicts: &[Verdict],
+/// On what terms each program is run.
+struct Terms {
+    choose: Arc<dyn Fn(Builder) -> Builder + Send + Sync>,
+    before_each_step: Option<Arc<dyn Fn() + Send + Sync>>,
+    verdicts: Vec<Verdict>,
+    breakers: Vec<Arc<str>>,
     lifetime: Duration,
-) {
+}
+
+/// Runs a program to its end, and looks at what it left behind.
+fn run(case: &Arc<Case>, Program { main, check }: Program, terms: &Terms) {
     let feed = Feed::new();
     let (hand, mischief) = (Hand::new(case, &feed), Mischief::new(case, case.decisions.faults.clone()));
-    let has_begun = Arc::new(AtomicBool::new(false));
-    let builder = wired(choose(App::builder()), case, &feed, &hand, &mischief);
+    let builder = wired(case, terms, &feed, &hand, &mischief);
     let main = {
-        let (case, hand, has_begun) = (case.clone(), hand.clone(), has_begun.clone());
+        let (case, hand, lifetime) = (case.clone(), hand.clone(), terms.lifetime);
         move |app: App| {
-            has_begun.store(true, Ordering::Release);
             hand.meet(&app, lifetime);
             watch_over(&case, &app);
             main(app)
@@ -263,8 +289,10 @@ fn run(
     case.epoch.end();
     hand.rest();
     let allowed = Allowed {
-        verdicts: verdicts.to_vec(),
-        not_started: !case.notes().is_empty() && !has_begun.load(Ordering::Acquire),
+        verdicts: terms.verdicts.clone(),
+        breakers: terms.breakers.clone(),
+        not_started: mischief.has_refused_the_start(),
+        returned: hand.returned(),
     };
     let Audit { findings, ending, leave } = Audit::of(&exit, &allowed);
     findings.into_iter().for_each(|finding| case.find(finding));
@@ -278,19 +306,22 @@ fn run(
 
 /// Gives a program the kit's clock, signals, order and faults.
 fn wired(
-    builder: Builder,
     case: &Arc<Case>,
+    terms: &Terms,
     feed: &Feed,
     hand: &Arc<Hand>,
     mischief: &Arc<Mischief>,
 ) -> Builder {
-    let (order, steps) = (case.decisions.order, hand.clone());
+    let (order, steps, theirs) = (case.decisions.order, hand.clone(), terms.before_each_step.clone());
     let noted = case.clone();
-    builder
+    (terms.choose)(App::builder())
         .clock(&case.clock)
         .signals(Signals::from_feed(feed))
         .event_loop(move |events| {
-            let events = events.before_each_step(move |_| steps.step());
+            let events = events.before_each_step(move |_| {
+                steps.step();
+                theirs.iter().for_each(|hook| hook());
+            });
             match order {
                 Some(order) => events.task_order(order),
                 None => events,

@@ -7,7 +7,9 @@ use crate::{
     decisions::{Code, Decisions},
 };
 
-/// The environment variable that has every explorer of a process run one case, and no other.
+/// The environment variable that has the sweeps of a process run one case before all others: seeds, if it is a seed,
+/// and steps, if it is a step. What they are to run otherwise they run all the same, so that what a test says of their
+/// summary holds.
 pub(crate) const VARIABLE: &str = "EBBTIDE_SEED";
 
 /// A case that went wrong. In a test, `unwrap` it: it prints what is wrong, what was decided about the case, and the
@@ -93,13 +95,51 @@ impl std::error::Error for Failing {}
 /// The line that replays a case of the test that calls this: its thread has its name, and cargo says its package.
 pub(crate) fn line(code: Code) -> String {
     let package = env::var("CARGO_PKG_NAME").map(|package| format!(" -p {package}")).unwrap_or_default();
-    let test =
-        thread::current().name().filter(|name| *name != "main").map(|name| format!(" -- --exact {name}"));
-    format!("{VARIABLE}={code} cargo test{package}{}", test.unwrap_or_default())
+    let thread = thread::current();
+    let test = thread.name().filter(|name| is_harnessed() && is_path(name));
+    format!(
+        "{VARIABLE}={code} cargo test{package}{}",
+        test.map(|name| format!(" -- --exact {name}")).unwrap_or_default()
+    )
+}
+
+/// Whether this may be a binary of tests, whose harness calls threads by them: cargo keeps those in a place of their
+/// own.
+fn is_harnessed() -> bool {
+    let program = env::current_exe().ok();
+    program.and_then(|program| program.parent()?.file_name().map(|folder| folder == "deps")).unwrap_or(false)
+}
+
+/// Whether it can be the name of a test: `outer::inner::fact`. The thread of `main` has none.
+fn is_path(name: &str) -> bool {
+    let is_word = |word: &str| {
+        word.starts_with(|first: char| first.is_alphabetic() || first == '_')
+            && word.chars().all(|letter| letter.is_alphanumeric() || letter == '_')
+    };
+    name != "main" && name.split("::").all(is_word)
 }
 
 /// The one case that is to be run, if the environment says so.
 pub(crate) fn wanted() -> Result<Option<Code>, Failing> {
     let Ok(text) = env::var(VARIABLE) else { return Ok(None) };
     text.parse().map(Some).map_err(|error| Failing::not_a_case(&format!("{VARIABLE}: {error}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_line_names_the_test_whose_thread_this_is_and_no_other_thread() {
+        let named =
+            " -- --exact failing::tests::the_line_names_the_test_whose_thread_this_is_and_no_other_thread";
+        // With one thread for all of them a harness calls none by its test.
+        if thread::current().name() != Some("main") {
+            assert!(line(Code::Step(3)).ends_with(named), "{}", line(Code::Step(3)));
+        }
+        let elsewhere = thread::Builder::new().name("worker-7".into()).spawn(|| line(Code::Step(3))).unwrap();
+        assert_eq!(elsewhere.join().unwrap(), "EBBTIDE_SEED=step:3 cargo test -p ebbtide-testkit");
+        assert!(["a", "a::b_c", "_a1"].iter().all(|name| is_path(name)));
+        assert!(["main", "", "a b", "a-1", "a::", "1"].iter().all(|name| !is_path(name)));
+    }
 }

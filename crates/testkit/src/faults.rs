@@ -102,6 +102,8 @@ pub(crate) struct Mischief {
     threads: AtomicU64,
     /// Set by the first job: from then on a thread more is growth, and before that it is the start.
     has_begun: AtomicBool,
+    /// The pool was not given the threads that it needs in order to start.
+    has_refused_the_start: AtomicBool,
 }
 
 impl Mischief {
@@ -112,6 +114,7 @@ impl Mischief {
             jobs: AtomicU64::new(0),
             threads: AtomicU64::new(0),
             has_begun: AtomicBool::new(false),
+            has_refused_the_start: AtomicBool::new(false),
         })
     }
 
@@ -124,6 +127,11 @@ impl Mischief {
     /// The draws of the `nth` of a kind.
     fn draws(&self, kind: u64, nth: u64) -> Draws {
         Draws::new(self.case.decisions.seed(), kind << 32 | nth)
+    }
+
+    #[cfg(feature = "app")]
+    pub(crate) fn has_refused_the_start(&self) -> bool {
+        self.has_refused_the_start.load(Ordering::Relaxed)
     }
 
     /// Before a job.
@@ -149,7 +157,9 @@ impl Mischief {
         let is_refused = if self.has_begun.load(Ordering::Acquire) {
             self.draws(THREADS, nth).one_in(self.faults.refused)
         } else {
-            self.draws(START, 0).one_in(self.faults.not_started)
+            let is_refused = self.draws(START, 0).one_in(self.faults.not_started);
+            self.has_refused_the_start.fetch_or(is_refused, Ordering::Relaxed);
+            is_refused
         };
         if is_refused {
             self.case.note(format!("thread {nth} of the pool is refused"));

@@ -76,7 +76,7 @@ impl Hand {
                 match by {
                     Some(by) => hand.stop(by),
                     None => {
-                        hand.case.note(format!("its lifetime of {after:?} is over"));
+                        hand.case.outlives(after);
                         hand.feed.send(SIGTERM);
                     }
                 }
@@ -115,6 +115,11 @@ impl Hand {
             drop(hold);
         });
         self.senders.lock().unwrap_or_else(PoisonError::into_inner).extend(sender);
+    }
+
+    /// How many requests have ended that the drain had given up on.
+    pub(crate) fn returned(&self) -> u64 {
+        self.coordinator.get().map_or(0, |coordinator| coordinator.intake().balance().returned_after)
     }
 
     /// Waits for those who send.

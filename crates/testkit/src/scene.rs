@@ -60,6 +60,8 @@ pub struct Scene {
 #[derive(Default)]
 struct Subjects {
     known: Vec<(Arc<str>, Arc<dyn Component>)>,
+    /// Those that may break promises.
+    breakers: Vec<Arc<str>>,
     /// Threads on which components stop that block one.
     stopping: Vec<JoinHandle<()>>,
 }
@@ -69,7 +71,7 @@ impl Scene {
     /// before it is stopped, several times in a row. Tasks run in turn.
     ///
     /// # Errors
-    /// The first case that goes wrong.
+    /// The first case that goes wrong, or that no loop of a scene has made a step.
     pub fn stop_at_every_step(case: impl Fn(&Self) + Send + Sync + 'static) -> Result<Summary, Failing> {
         sweep(case).every_step(STEPS_MAX)
     }
@@ -77,7 +79,7 @@ impl Scene {
     /// Runs `case` for each seed, which says in which order tasks run, and before which step it is stopped.
     ///
     /// # Errors
-    /// The first case that goes wrong.
+    /// The first case that goes wrong, or that no loop of a scene has made a step.
     pub fn seeds(
         seeds: impl IntoIterator<Item = u64>,
         case: impl Fn(&Self) + Send + Sync + 'static,
@@ -171,10 +173,16 @@ impl Scene {
         lock(&self.subjects).known.push((name, component));
     }
 
+    /// Has the component of this name break promises: as many as it has cancelled, because it was told to stop. What
+    /// else is not kept has to be [excused](crate::Promise::excuse), each by itself.
+    pub fn may_break(&self, component: impl Into<Arc<str>>) {
+        lock(&self.subjects).breakers.push(component.into());
+    }
+
     /// Stops what was not, and looks at all books.
     fn end(&self) {
-        let (mut overdue, mut sum) = (false, ebbtide_lifecycle::Balance::default());
-        let known = std::mem::take(&mut lock(&self.subjects).known);
+        let (mut overdue, mut leave) = (false, Leave::default());
+        let Subjects { known, breakers, stopping } = std::mem::take(&mut *lock(&self.subjects));
         for (name, component) in known {
             // Each call of a stop ends when the stop has.
             let stopped = match component.stop(Deadline::after(self.clock(), PATIENCE), &reason()) {
@@ -183,7 +191,9 @@ impl Scene {
             };
             let balance = component.balance();
             overdue |= stopped == Stopped::Overdue;
-            sum = sum + balance;
+            if breakers.contains(&name) {
+                leave.broken += Leave::cut_short(&balance);
+            }
             if let Err(unbalanced) = balance.check() {
                 self.case.find(format!("{name}: {unbalanced}"));
             } else if stopped == Stopped::Clean && balance.in_flight + balance.abandoned > 0 {
@@ -193,15 +203,13 @@ impl Scene {
                 self.case.find(format!("{name} did not stop in {PATIENCE:?}: {}", component.stragglers()));
             }
         }
-        let stopping = std::mem::take(&mut lock(&self.subjects).stopping);
         for thread in stopping {
             // What it waits for has ended.
             let _ = thread.join();
         }
         self.case.epoch.end();
         self.case.forget();
-        let broken = sum.failed + sum.cancelled + sum.handed_back;
-        self.case.end(if overdue { "overdue" } else { "clean" }, Leave { goes_on: false, broken });
+        self.case.end(if overdue { "overdue" } else { "clean" }, leave);
     }
 }
 
@@ -250,6 +258,7 @@ fn sweep(case: impl Fn(&Scene) + Send + Sync + 'static) -> Sweep {
             scene.end();
         }),
         replay: None,
+        must_step: true,
     }
 }
 

@@ -1,8 +1,9 @@
 //! Many cases, one after the other, each watched: one that hangs is found, too.
 
 use std::{
-    collections::{BTreeMap, VecDeque},
+    collections::BTreeMap,
     fmt,
+    future::pending,
     sync::{Arc, mpsc},
     thread,
     time::Duration,
@@ -10,14 +11,15 @@ use std::{
 
 use ebbtide_lifecycle::{
     contain,
-    time::{Clock, SystemClock},
+    time::{Clock, Deadline, SystemClock},
+    wait::block_on_by,
 };
 
 use crate::{
     case::Case,
     decisions::{Code, Decisions},
     failing::{Failing, line, wanted},
-    witness::Witness,
+    witness::{Taken, Witness},
 };
 
 /// How long who is stuck may take to be said.
@@ -25,6 +27,13 @@ const DUMP_MAX: Duration = Duration::from_secs(2);
 
 /// So many cases that are over are looked at again: what they have left behind may still run.
 const LOOKED_AFTER_MAX: usize = 64;
+
+/// At the end of a sweep, what was left behind gets so much real time in which it may show itself. A thread that gets
+/// on by itself does within a few turns of a scheduler, on a busy machine too.
+const GRACE: Duration = Duration::from_millis(100);
+
+/// What was given up on, and goes on by rights, gets as much until it holds nothing any more.
+const GRACES_MAX: u32 = 20;
 
 /// "For all steps" ends here, unless told otherwise: a program that goes on for so long does nothing new.
 pub(crate) const STEPS_MAX: u64 = 10_000;
@@ -47,6 +56,12 @@ pub struct Summary {
     pub endings: BTreeMap<String, u64>,
     /// How many were stopped as decided. The others ended before that.
     pub stopped: u64,
+    /// How many lived until their lifetime was over, and were sent a signal then.
+    pub outlived: u64,
+    /// How many promises were not kept, and need not be, by why.
+    pub excused: BTreeMap<String, u64>,
+    /// "Every step" ended at the limit, and not at the program's end: nobody knows what a later stop would have done.
+    pub is_truncated: bool,
     /// How many steps all of them made together.
     pub steps: u64,
     /// Real time.
@@ -59,20 +74,36 @@ impl Summary {
     pub fn and(mut self, other: &Self) -> Self {
         self.cases += other.cases;
         self.stopped += other.stopped;
+        self.outlived += other.outlived;
+        self.is_truncated |= other.is_truncated;
         self.steps += other.steps;
         self.took += other.took;
-        for (ending, count) in &other.endings {
-            *self.endings.entry(ending.clone()).or_default() += count;
-        }
+        add(&mut self.endings, &other.endings);
+        add(&mut self.excused, &other.excused);
         self
+    }
+}
+
+fn add(sums: &mut BTreeMap<String, u64>, more: &BTreeMap<String, u64>) {
+    for (name, count) in more {
+        *sums.entry(name.clone()).or_default() += count;
     }
 }
 
 impl fmt::Display for Summary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} cases, {} of them stopped, {} steps", self.cases, self.stopped, self.steps)?;
+        if self.outlived > 0 {
+            write!(f, ", {} lifetimes over", self.outlived)?;
+        }
+        if self.is_truncated {
+            f.write_str(", not stopped at later steps than the limit")?;
+        }
         for (ending, count) in &self.endings {
             write!(f, "\n{count:9} {ending}")?;
+        }
+        for (why, count) in &self.excused {
+            write!(f, "\n{count:9} promises excused: {why}")?;
         }
         Ok(())
     }
@@ -90,25 +121,26 @@ pub(crate) struct Sweep {
     pub(crate) run: Arc<RunCase>,
     /// What replays a case, if it is not a test.
     pub(crate) replay: Option<Box<dyn Fn(Code) -> String>>,
+    /// A sweep in which no loop makes a step has stopped nothing.
+    pub(crate) must_step: bool,
 }
 
 impl Sweep {
     pub(crate) fn seeds(&self, seeds: impl IntoIterator<Item = u64>) -> Result<Summary, Failing> {
-        let mut going = Going::new(self);
-        match wanted()? {
-            Some(code) => drop(going.case(code)?),
-            None => seeds.into_iter().try_for_each(|seed| going.case(Code::Seed(seed)).map(drop))?,
+        if let Some(code @ Code::Seed(_)) = wanted()? {
+            self.one(code)?;
         }
+        let mut going = Going::new(self)?;
+        seeds.into_iter().try_for_each(|seed| going.case(Code::Seed(seed)).map(drop))?;
         going.end()
     }
 
     /// Stops before step 1, 2, 3 and so on, until it ends before it is stopped, several times in a row.
     pub(crate) fn every_step(&self, most: u64) -> Result<Summary, Failing> {
-        let mut going = Going::new(self);
-        if let Some(code) = wanted()? {
-            going.case(code)?;
-            return going.end();
+        if let Some(code @ Code::Step(_)) = wanted()? {
+            self.one(code)?;
         }
+        let mut going = Going::new(self)?;
         let mut unstopped = 0;
         for step in 1..=most {
             let was_stopped = going.case(Code::Step(step))?.was_stopped();
@@ -117,11 +149,12 @@ impl Sweep {
                 break;
             }
         }
+        going.summary.is_truncated = unstopped < UNSTOPPED_MAX;
         going.end()
     }
 
     pub(crate) fn one(&self, code: Code) -> Result<Summary, Failing> {
-        let mut going = Going::new(self);
+        let mut going = Going::new(self)?;
         going.case(code)?;
         going.end()
     }
@@ -137,7 +170,7 @@ impl Sweep {
         let (ended, has_ended) = mpsc::channel();
         let spawned = thread::Builder::new().name("testkit-case".into()).spawn(move || {
             if let Err(panicked) = contain(|| run(&theirs)) {
-                theirs.find(format!("the case panicked: {}", panicked.message()));
+                theirs.panicked(panicked.message());
             }
             // Whoever does not wait any more has been told otherwise.
             let _ = ended.send(());
@@ -168,13 +201,20 @@ struct Going<'a> {
     sweep: &'a Sweep,
     summary: Summary,
     since: std::time::Instant,
-    /// Cases that are over, but have left something behind.
-    left: VecDeque<Arc<Case>>,
+    /// Cases that are over, but may have left something behind.
+    left: Vec<Arc<Case>>,
+    _witness: Taken<'a>,
 }
 
 impl<'a> Going<'a> {
-    fn new(sweep: &'a Sweep) -> Self {
-        Self { sweep, summary: Summary::default(), since: SystemClock.now(), left: VecDeque::new() }
+    fn new(sweep: &'a Sweep) -> Result<Self, Failing> {
+        let witness = sweep.witness.take().ok_or_else(|| {
+            Failing::not_a_case(
+                &"its witness serves another sweep that is under way: give each one of its own",
+            )
+        })?;
+        let since = SystemClock.now();
+        Ok(Self { sweep, summary: Summary::default(), since, left: Vec::new(), _witness: witness })
     }
 
     fn case(&mut self, code: Code) -> Result<Arc<Case>, Failing> {
@@ -182,28 +222,52 @@ impl<'a> Going<'a> {
         self.sweep.watched(&case);
         self.summary.cases += 1;
         self.summary.stopped += u64::from(case.was_stopped());
+        self.summary.outlived += u64::from(case.has_outlived());
         self.summary.steps += case.steps.load(std::sync::atomic::Ordering::Relaxed);
         *self.summary.endings.entry(case.ending()).or_default() += 1;
-        if !case.findings().is_empty() {
-            return Err(self.sweep.failing(&case));
-        }
-        self.left.push_back(case.clone());
-        if self.left.len() > LOOKED_AFTER_MAX {
+        self.left.push(case.clone());
+        if self.left.len() > LOOKED_AFTER_MAX || case.is_wrong() {
             self.look_after()?;
         }
         Ok(case)
     }
 
-    /// Looks again at those that are over.
+    /// Looks at those that are over. Lets go of those of which nothing is left, when there are many.
     fn look_after(&mut self) -> Result<(), Failing> {
-        match self.left.drain(..).find(|case| !case.findings().is_empty()) {
-            Some(case) => Err(self.sweep.failing(&case)),
-            None => Ok(()),
+        if let Some(case) = self.left.iter().find(|case| case.is_wrong()) {
+            return Err(self.sweep.failing(case));
         }
+        if self.left.len() > LOOKED_AFTER_MAX {
+            // Not of the last ones: they have had no time to show anything.
+            let over = self.left.extract_if(..LOOKED_AFTER_MAX / 2, |case| case.findings().is_empty());
+            over.for_each(|case| add(&mut self.summary.excused, &case.epoch.excused()));
+        }
+        Ok(())
     }
 
     fn end(mut self) -> Result<Summary, Failing> {
-        self.look_after()?;
+        for _ in 0..GRACES_MAX {
+            let over = block_on_by(pending::<()>(), Deadline::after(SystemClock, GRACE));
+            debug_assert!(over.is_err(), "it never comes");
+            self.look_after()?;
+            if self.left.iter().all(|case| case.findings().is_empty()) {
+                break;
+            }
+        }
+        if let Some(case) = self.left.iter().find(|case| !case.findings().is_empty()) {
+            return Err(self.sweep.failing(case));
+        }
+        for case in &self.left {
+            add(&mut self.summary.excused, &case.epoch.excused());
+        }
+        if self.summary.cases == 0 {
+            return Err(Failing::not_a_case(&"there is no case: nothing was explored"));
+        }
+        if self.sweep.must_step && self.summary.steps == 0 {
+            return Err(Failing::not_a_case(
+                &"no loop of the scene has made a step, so nothing was stopped: take `Scene::runtime`",
+            ));
+        }
         self.summary.took = SystemClock.now() - self.since;
         Ok(self.summary)
     }

@@ -2,7 +2,7 @@
 //! any more, and promises that must be kept.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     fmt,
     future::Future,
     pin::Pin,
@@ -10,11 +10,14 @@ use std::{
     task::{Context, Poll},
 };
 
-use ebbtide_lifecycle::blame::Origin;
+use ebbtide_lifecycle::{Balance, blame::Origin};
 use pin_project_lite::pin_project;
 
 /// So many are named in a message: the first tell what is wrong.
 const NAMED_MAX: usize = 8;
+
+/// Why a promise need not be kept that nobody has excused.
+const CUT_SHORT: &str = "the stop was cut short";
 
 /// Sees what a program leaves behind. A clone is another handle to the same witness.
 ///
@@ -25,13 +28,28 @@ const NAMED_MAX: usize = 8;
 /// |---|---|
 /// | [`canary`](Witness::canary), put into what must be dropped | none is alive |
 /// | [`watch`](Witness::watch), around futures; [`mark`](Witness::mark), in jobs | nothing ran after the end |
-/// | [`promise`](Witness::promise), for what was accepted | each was kept, or the report counts why not |
+/// | [`promise`](Witness::promise), for what was accepted | each was kept, or excused |
 /// | [`complain`](Witness::complain) | nobody did |
+///
+/// # Panics
+/// Whatever the program asks of it panics as long as it has never been given to an explorer that ran: what it saw
+/// would be told to nobody.
 #[derive(Clone, Debug, Default)]
 pub struct Witness {
-    /// What belongs to the case that runs.
-    current: Arc<Mutex<Arc<Epoch>>>,
+    post: Arc<Mutex<Post>>,
 }
+
+/// Whom a witness serves.
+#[derive(Debug, Default)]
+struct Post {
+    /// What belongs to the case that runs, or to the last that did. None before the first.
+    current: Option<Arc<Epoch>>,
+    /// A sweep goes on, whose cases come one after the other: another one would mix its own with them.
+    is_taken: bool,
+}
+
+/// A witness that serves one sweep, and no other until this is dropped.
+pub(crate) struct Taken<'a>(&'a Witness);
 
 /// What was seen of one case.
 #[derive(Debug, Default)]
@@ -44,10 +62,12 @@ struct Seen {
     canaries: BTreeMap<u64, Origin>,
     promises: BTreeMap<u64, Origin>,
     broken: Vec<Origin>,
+    /// How many promises were excused, by why.
+    excused: BTreeMap<String, u64>,
     /// The program has stopped.
     is_over: bool,
     /// What ran after that.
-    after: Vec<String>,
+    after: BTreeSet<String>,
     complaints: Vec<String>,
 }
 
@@ -100,19 +120,43 @@ impl Witness {
         self.epoch().seen().complaints.push(what.to_string());
     }
 
+    #[track_caller]
     fn epoch(&self) -> Arc<Epoch> {
-        self.current.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        let current = self.post().current.clone();
+        current.expect("a witness that nobody asks: give it to `Explorer::witness`")
+    }
+
+    fn post(&self) -> MutexGuard<'_, Post> {
+        // Nothing that can panic runs under the lock.
+        self.post.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Has it serve one sweep. None while it serves another.
+    pub(crate) fn take(&self) -> Option<Taken<'_>> {
+        let mut post = self.post();
+        (!std::mem::replace(&mut post.is_taken, true)).then(|| Taken(self))
     }
 
     /// Forgets: what is there from now on belongs to the next case.
     pub(crate) fn begin(&self) -> Arc<Epoch> {
         let epoch = Arc::<Epoch>::default();
-        *self.current.lock().unwrap_or_else(PoisonError::into_inner) = epoch.clone();
+        self.post().current = Some(epoch.clone());
         epoch
     }
 }
 
+impl Drop for Taken<'_> {
+    fn drop(&mut self) {
+        self.0.post().is_taken = false;
+    }
+}
+
 impl Seen {
+    /// How many promises were dropped, or are still there, and neither kept nor excused.
+    fn unkept(&self) -> u64 {
+        (self.broken.len() + self.promises.len()) as u64
+    }
+
     fn issue<T>(&mut self, put: impl FnOnce(&mut Self, u64) -> T) -> u64 {
         self.issued += 1;
         put(self, self.issued);
@@ -123,10 +167,17 @@ impl Seen {
 /// What is allowed to be wrong with a case, because its report says so.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Leave {
-    /// Something goes on after the end: it may run, and hold what it holds.
-    pub(crate) goes_on: bool,
-    /// So many promises may be broken: as much work failed, was cancelled, or was given up on.
+    /// So many pieces of work go on after the end: in as many places something may run, and as many canaries be alive.
+    pub(crate) goes_on: u64,
+    /// So many promises may be broken: as much work was cancelled or given up on where the user said that it may.
     pub(crate) broken: u64,
+}
+
+impl Leave {
+    /// What was dropped before its end, or given up on.
+    pub(crate) fn cut_short(balance: &Balance) -> u64 {
+        balance.cancelled + balance.abandoned + balance.in_flight
+    }
 }
 
 impl Epoch {
@@ -138,7 +189,7 @@ impl Epoch {
     fn ran(&self, origin: &Origin, what: &str) {
         let mut seen = self.seen();
         if seen.is_over {
-            seen.after.push(format!("{what} after the end: {origin}"));
+            seen.after.insert(format!("{what} after the end: {origin}"));
         }
     }
 
@@ -151,26 +202,36 @@ impl Epoch {
     pub(crate) fn findings(&self, leave: Leave) -> Vec<String> {
         let seen = self.seen();
         let mut findings = seen.complaints.clone();
-        if !leave.goes_on {
+        if seen.after.len() as u64 > leave.goes_on {
             findings.extend(seen.after.iter().take(NAMED_MAX).cloned());
-            if !seen.canaries.is_empty() {
-                findings.push(format!(
-                    "{} alive after the end: {}",
-                    seen.canaries.len(),
-                    named(seen.canaries.values())
-                ));
-            }
         }
-        let unkept = seen.broken.iter().chain(seen.promises.values());
-        let count = unkept.clone().count();
-        if count as u64 > leave.broken {
-            let accounted = leave.broken;
+        let alive = seen.canaries.len();
+        if alive as u64 > leave.goes_on {
+            findings.push(format!("{alive} alive after the end: {}", named(seen.canaries.values())));
+        }
+        if leave.goes_on > 0 && !findings.is_empty() {
+            findings.push(format!("pieces of work that were given up on and may go on: {}", leave.goes_on));
+        }
+        if seen.unkept() > leave.broken {
+            let unkept = seen.broken.iter().chain(seen.promises.values());
             findings.push(format!(
-                "{count} accepted and never answered, of which the report accounts for {accounted}: {}",
+                "{} accepted and never answered, of which a stop that was cut short may break {}: {}",
+                seen.unkept(),
+                leave.broken,
                 named(unkept)
             ));
         }
         findings
+    }
+
+    /// How many promises were not kept, and need not be, by why.
+    pub(crate) fn excused(&self) -> BTreeMap<String, u64> {
+        let seen = self.seen();
+        let mut excused = seen.excused.clone();
+        if seen.unkept() > 0 {
+            excused.insert(CUT_SHORT.to_owned(), seen.unkept());
+        }
+        excused
     }
 }
 
@@ -207,7 +268,8 @@ impl Drop for Canary {
     }
 }
 
-/// Something that has to be answered; made by [`Witness::promise`]. Dropped, it is broken.
+/// Something that has to be answered; made by [`Witness::promise`]. Dropped, it is broken, which fails the case: that
+/// something else failed, was cancelled or was given up on in it is no excuse.
 #[derive(Debug)]
 #[must_use = "a promise that is dropped is broken"]
 pub struct Promise {
@@ -219,6 +281,16 @@ impl Promise {
     /// It was answered, or handed back.
     pub fn keep(self) {
         let origin = self.epoch.seen().promises.remove(&self.number);
+        drop(origin);
+    }
+
+    /// It will not be answered, and the program knows why: it has cancelled the work itself, or was told that it
+    /// failed. The summary counts how many were excused, by `why`.
+    pub fn excuse(self, why: impl fmt::Display) {
+        let mut seen = self.epoch.seen();
+        let origin = seen.promises.remove(&self.number);
+        *seen.excused.entry(why.to_string()).or_default() += 1;
+        drop(seen);
         drop(origin);
     }
 }
@@ -270,9 +342,49 @@ mod tests {
         assert!(findings[0].contains("it ran after the end: crates/testkit/src/witness.rs"), "{findings:?}");
         assert!(findings[1].contains("1 alive after the end: crates/testkit/src/witness.rs"), "{findings:?}");
         assert!(findings[2].contains("\"request 7\" at"), "{findings:?}");
-        assert!(epoch.findings(Leave { goes_on: true, broken: 1 }).is_empty());
+        assert!(epoch.findings(Leave { goes_on: 1, broken: 1 }).is_empty());
         drop(canary);
-        assert_eq!(epoch.findings(Leave { goes_on: false, broken: 1 }).len(), 1, "it ran");
+        assert_eq!(epoch.findings(Leave { goes_on: 0, broken: 1 }).len(), 1, "it ran");
+    }
+
+    #[test]
+    fn no_more_is_allowed_than_goes_on_and_was_cut_short() {
+        let witness = Witness::new();
+        let epoch = witness.begin();
+        let canaries = [witness.canary(), witness.canary()];
+        drop((witness.promise("one"), witness.promise("two")));
+        epoch.end();
+        assert_eq!(epoch.findings(Leave { goes_on: 2, broken: 2 }), Vec::<String>::new());
+        let findings = epoch.findings(Leave { goes_on: 1, broken: 1 });
+        assert!(findings[0].starts_with("2 alive") && findings[2].starts_with("2 accepted"), "{findings:?}");
+        drop(canaries);
+    }
+
+    #[test]
+    fn a_promise_is_excused_by_itself_and_counted() {
+        let witness = Witness::new();
+        let epoch = witness.begin();
+        witness.promise("one").excuse("its job panicked");
+        assert!(epoch.findings(Leave::default()).is_empty());
+        drop(witness.promise("two"));
+        assert_eq!(epoch.findings(Leave::default()).len(), 1, "the excuse of one is none for another");
+        let excused = epoch.excused();
+        assert_eq!((excused["its job panicked"], excused[CUT_SHORT]), (1, 1));
+    }
+
+    #[test]
+    #[should_panic = "a witness that nobody asks"]
+    fn a_witness_that_nobody_asks_says_so_at_its_first_use() {
+        drop(Witness::new().canary());
+    }
+
+    #[test]
+    fn a_witness_serves_one_sweep_at_a_time() {
+        let witness = Witness::new();
+        let taken = witness.take();
+        assert!(taken.is_some() && witness.clone().take().is_none());
+        drop(taken);
+        assert!(witness.take().is_some());
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use super::{
     finding::{Finding, before, of_tests},
     proof::Tier,
-    watch::watch,
+    watch::{watch, watch_within},
 };
 use crate::{
     explore::{self, SEEDS_IN_PROOF},
@@ -24,6 +24,7 @@ const TESTS: &[(&str, &str)] = &[
     ("reactor", "l1_a_stop_at_any_moment_of_the_start_ends_both"),
     ("dag", "d3_each_node_runs_once_after_its_inputs_if_and_only_if_the_policy_says_so"),
     ("dag", "whatever_ends_a_run_everything_is_accounted_for"),
+    ("testkit", "e10_a_quiesce_keeps_to_its_timeout_and_counts_what_is_left"),
 ];
 
 pub(super) fn run(tier: Tier) -> Result<Vec<Finding>, String> {
@@ -39,11 +40,13 @@ pub(super) fn run(tier: Tier) -> Result<Vec<Finding>, String> {
 }
 
 pub(super) fn explore(tier: Tier) -> Result<Vec<Finding>, String> {
-    let output = match tier {
-        Tier::Quick => watch(&mut explore::command(explore::SEEDS, 0))?,
-        Tier::Full => watch(&mut explore::command(SEEDS_IN_PROOF, 0))?,
-    };
+    let seeds = if tier == Tier::Full { SEEDS_IN_PROOF } else { explore::SEEDS };
+    let output = watch_within(&mut explore::command(seeds, 0, None), explore::limit(seeds))?;
     let counted = |word, unit| Some(Finding::new("explore", before(&output, word)?, unit));
     let findings = [counted("cases", "programs"), counted("steps", "steps")];
-    findings.into_iter().collect::<Option<_>>().ok_or_else(|| "the exploration did not say how many".into())
+    let findings: Option<Vec<_>> = findings.into_iter().collect();
+    let mut findings = findings.ok_or("the exploration did not say how many")?;
+    explore::twins(&mut |command| watch(command).map(drop))?;
+    findings.push(Finding::new("explore", explore::TWINS.len() as u64, "twins caught"));
+    Ok(findings)
 }

@@ -101,7 +101,7 @@ pub(super) const PROOFS: &[Proof] = &[
     Proof {
         name: "address",
         tool: "ASan, LSan",
-        what: "all suites under the address and leak sanitizers",
+        what: "all tests but models under the address and leak sanitizers",
         each: "suites",
         in_ci: InCi::No,
         act: sanitizers::address,
@@ -109,7 +109,7 @@ pub(super) const PROOFS: &[Proof] = &[
     Proof {
         name: "memcheck",
         tool: "valgrind memcheck",
-        what: "the suites with most `unsafe`, with the allocator and the std of the product",
+        what: "the suites of the crates with `unsafe`, with the allocator and the std of the product",
         each: "suites",
         in_ci: InCi::No,
         act: sanitizers::memcheck,

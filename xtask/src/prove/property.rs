@@ -1,5 +1,7 @@
 //! What is to be proved, and by what.
 
+use super::proof::PROOFS;
+
 /// Something that must be true of ebbtide.
 pub(super) struct Property {
     pub(super) number: u8,
@@ -16,6 +18,26 @@ pub(super) enum Claim {
 }
 
 use Claim::{By, Not};
+
+impl Property {
+    /// As the table has it.
+    pub(super) fn title(&self) -> String {
+        format!("{} {}", self.number, self.says)
+    }
+}
+
+impl Claim {
+    /// What the table calls the one who speaks.
+    pub(super) fn tool(&self) -> &'static str {
+        match self {
+            Not(tool, _) => tool,
+            By(name, _) => {
+                let proof = PROOFS.iter().find(|proof| proof.name == *name);
+                proof.expect("a test looks for the proof of each claim").tool
+            }
+        }
+    }
+}
 
 pub(super) const PROPERTIES: &[Property] = &[
     Property {
@@ -255,7 +277,10 @@ pub(super) const PROPERTIES: &[Property] = &[
     Property {
         number: 21,
         says: "quiesce keeps to its timeout, and its counters are true",
-        claims: &[By("explore", &[]), By("address", &["reactor"])],
+        claims: &[
+            By("cases", &["e10_a_quiesce_keeps_to_its_timeout_and_counts_what_is_left"]),
+            By("address", &["reactor"]),
+        ],
     },
     Property {
         number: 22,

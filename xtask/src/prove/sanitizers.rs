@@ -32,7 +32,7 @@ const VALGRIND: Tool = Tool {
 };
 
 /// The crates with `unsafe` of their own.
-const UNSAFE: &[&str] = &["lifecycle", "reactor"];
+const UNSAFE: &[&str] = &["dag", "lifecycle", "reactor", "shutdown"];
 
 pub(super) fn memcheck(_: Tier) -> Result<Vec<Finding>, String> {
     let valgrind = VALGRIND.install()?;
@@ -54,4 +54,26 @@ fn suite(folder: &str) -> Result<String, String> {
     let built =
         said.lines().find_map(|line| line.trim().strip_prefix("Executable ")?.split(['(', ')']).nth(1));
     built.map(str::to_owned).ok_or_else(|| format!("the suite of {folder} was not built:\n{said}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::shell::{read, root, tracked_files};
+
+    #[test]
+    fn every_crate_with_unsafe_of_its_own_is_run_under_valgrind() {
+        let files = tracked_files().unwrap();
+        let sources = files.iter().filter(|file| {
+            file.starts_with("crates") && file.iter().nth(2).is_some_and(|folder| folder == "src")
+        });
+        let with_unsafe = sources.filter(|file| {
+            let text = read(root().join(file)).unwrap_or_default();
+            text.lines().any(|line| !line.trim_start().starts_with("//") && line.contains("unsafe {"))
+        });
+        let mut folders: Vec<_> = with_unsafe.filter_map(|file| file.iter().nth(1)?.to_str()).collect();
+        folders.sort_unstable();
+        folders.dedup();
+        assert_eq!(folders, UNSAFE);
+    }
 }

@@ -3,7 +3,7 @@
 use std::{
     fs,
     io::Read,
-    process::{Child, Stdio},
+    process::Stdio,
     sync::mpsc::{self, RecvTimeoutError},
     thread,
     time::Duration,
@@ -17,7 +17,8 @@ use super::{
 use crate::{
     redis,
     shell::{cargo, line},
-    soak::example,
+    soak::{example, limit},
+    watched::Watched,
 };
 
 /// For how long each goes on.
@@ -62,10 +63,10 @@ fn soak_loop(seconds: u32) -> Result<Vec<Finding>, String> {
     soak.args(["--", &seconds.to_string()]);
     println!("$ {}", line(&soak));
     let failed = |why: &str| format!("{why}\nrepeat it: cargo xtask soak loop --seconds {seconds}");
-    let mut child = soak.stdout(Stdio::piped()).spawn().map_err(|error| failed(&error.to_string()))?;
-    let (said, looks) = listen(&mut child).map_err(|error| failed(&error.to_string()))?;
+    let mut soak = Watched::spawn(soak.stdout(Stdio::piped()), limit(seconds)).map_err(|why| failed(&why))?;
+    let (said, looks) = listen(&mut soak).map_err(|error| failed(&error.to_string()))?;
     println!("{said}");
-    if !child.wait().is_ok_and(|status| status.success()) {
+    if !soak.ends().map_err(|why| failed(&why))?.success() {
         return Err(failed("the sums differ"));
     }
     let growth = growth(&looks);
@@ -83,8 +84,8 @@ fn soak_loop(seconds: u32) -> Result<Vec<Finding>, String> {
 }
 
 /// All that the child says, and the KiB that it held, each second.
-fn listen(child: &mut Child) -> std::io::Result<(String, Vec<u64>)> {
-    let mut stdout = child.stdout.take().expect("it is piped");
+fn listen(child: &mut Watched) -> std::io::Result<(String, Vec<u64>)> {
+    let mut stdout = child.stdout();
     let (sender, receiver) = mpsc::channel();
     thread::spawn(move || {
         let mut said = String::new();
@@ -127,8 +128,10 @@ mod tests {
 
     #[test]
     fn what_a_child_says_is_heard_to_the_end() {
-        let mut child = Command::new("echo").arg("40 loops").stdout(Stdio::piped()).spawn().unwrap();
-        assert_eq!(listen(&mut child).unwrap().0, "40 loops\n");
-        child.wait().unwrap();
+        let mut says = Command::new("echo");
+        says.arg("40 loops").stdout(Stdio::piped());
+        let mut says = Watched::spawn(&mut says, Duration::from_secs(20)).unwrap();
+        assert_eq!(listen(&mut says).unwrap().0, "40 loops\n");
+        assert!(says.ends().unwrap().success());
     }
 }

@@ -3,30 +3,37 @@
 use std::{
     io::{BufRead, BufReader},
     process::{Command, Stdio},
+    time::Duration,
 };
 
-use crate::shell::line;
+use crate::{shell::line, watched::Watched};
+
+/// No command of a proof takes as long, not the longest soak nor the suites under valgrind: one that does hangs.
+const PATIENCE: Duration = Duration::from_secs(4 * 3600);
 
 /// Echoes the command, runs it, shows what it prints as it comes, and gives it.
 ///
 /// # Errors
-/// With the command as one would type it, if it fails.
+/// With the command as one would type it, if it fails or hangs.
 pub(super) fn watch(command: &mut Command) -> Result<String, String> {
+    watch_within(command, PATIENCE)
+}
+
+/// The same for one that may take this long, and no longer.
+pub(super) fn watch_within(command: &mut Command, limit: Duration) -> Result<String, String> {
     let typed = line(command);
     println!("$ {typed}");
     let failed = |why: String| format!("{why}\nrepeat it: {typed}");
-    let spawned = command.stdout(Stdio::piped()).spawn();
-    let mut child = spawned.map_err(|error| failed(error.to_string()))?;
+    let mut watched = Watched::spawn(command.stdout(Stdio::piped()), limit).map_err(failed)?;
     let mut kept = String::new();
-    let stdout = child.stdout.take().expect("it is piped");
-    for said in BufReader::new(stdout).split(b'\n') {
+    for said in BufReader::new(watched.stdout()).split(b'\n') {
         let said = said.map_err(|error| failed(error.to_string()))?;
         let said = String::from_utf8_lossy(&said);
         println!("{said}");
         kept.push_str(&said);
         kept.push('\n');
     }
-    let status = child.wait().map_err(|error| failed(error.to_string()))?;
+    let status = watched.ends().map_err(failed)?;
     if status.success() { Ok(kept) } else { Err(failed(format!("it ended with {status}"))) }
 }
 
@@ -48,5 +55,12 @@ mod tests {
         let failed = sh("exit 3").unwrap_err();
         assert!(failed.ends_with("repeat it: sh -c exit 3") && failed.contains('3'), "{failed}");
         assert!(watch(&mut Command::new("no-such-program")).unwrap_err().contains("repeat it"));
+    }
+
+    #[test]
+    fn a_hang_is_a_failure_that_says_what_hung() {
+        let mut hangs = Command::new("sh");
+        let failed = watch_within(hangs.args(["-c", "sleep 1000"]), Duration::from_millis(100)).unwrap_err();
+        assert!(failed.starts_with("it hangs: sh -c sleep 1000"), "{failed}");
     }
 }

@@ -20,11 +20,15 @@ use ebbtide::{
 };
 use ebbtide_testkit::{Draws, Witness};
 
+use super::twin::Twin;
+
 /// Longer than any message is out of sight.
 const HOUR: Duration = Duration::from_secs(3600);
 
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub(crate) struct Letters {
+    /// Some messages are taken for handled before they are.
+    loses: bool,
     books: Arc<Mutex<Books>>,
     /// There once the program has begun.
     boxes: Arc<OnceLock<Boxes>>,
@@ -43,6 +47,10 @@ struct Boxes {
 }
 
 impl Letters {
+    pub(crate) fn new(twin: Option<Twin>) -> Self {
+        Self { loses: twin == Some(Twin::LostMessage), books: Arc::default(), boxes: Arc::default() }
+    }
+
     fn books(&self) -> MutexGuard<'_, Books> {
         self.books.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -88,6 +96,7 @@ impl Letters {
             1 => panic!("planted"),
             2 => Err(GiveUp::because("planted").into()),
             3 if job.delivery().delivery_count < 2 => Err("planted".into()),
+            _ if self.loses && act == 4 => Ok(None),
             _ => {
                 self.books().handled.insert(id);
                 Ok(None)

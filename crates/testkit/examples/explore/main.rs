@@ -4,10 +4,12 @@
 //! ```sh
 //! cargo xtask explore --seeds 100000
 //! cargo xtask explore --from 4711 --seeds 1
+//! cargo xtask explore --twin leak --seeds 1000 # a world with a bug, which must be found
 //! ```
 
 mod graph;
 mod letters;
+mod twin;
 mod world;
 
 use std::{
@@ -23,14 +25,23 @@ use std::{
 use ebbtide::lifecycle::time::{Clock, SystemClock};
 use ebbtide_testkit::{Failing, Summary};
 
-/// What is taken by a thread at a time.
-const SHARE: u64 = 50;
+use self::twin::Twin;
+
+/// What is taken by a thread at a time. At the end of each share it waits for what may still show itself.
+const SHARE: u64 = 500;
 
 /// More cases than CPUs at a time: in each, threads wait for each other.
 const AT_A_TIME: usize = 3;
 
+/// What is asked for.
+struct Options {
+    seeds: u64,
+    from: u64,
+    twin: Option<Twin>,
+}
+
 fn main() -> ExitCode {
-    let (seeds, from) = match options(&env::args().skip(1).collect::<Vec<_>>()) {
+    let Options { seeds, from, twin } = match options(&env::args().skip(1).collect::<Vec<_>>()) {
         Ok(options) => options,
         Err(wrong) => {
             eprintln!("{wrong}");
@@ -39,33 +50,47 @@ fn main() -> ExitCode {
     };
     hush();
     let since = SystemClock.now();
-    let explored = explore(from..from.saturating_add(seeds));
+    let explored = explore(from..from.saturating_add(seeds), twin);
     let took = (SystemClock.now() - since).as_secs_f64();
-    match explored {
-        Err(failing) => {
+    match (explored, twin) {
+        (Err(failing), Some(twin)) if twin.is_told_by(&failing) => {
+            println!("{failing}\n{took:.1} s, and it is caught");
+            ExitCode::SUCCESS
+        }
+        (Ok(summary), Some(twin)) => {
+            eprintln!("{summary}\n{twin:?} is not found in {seeds} seeds");
+            ExitCode::FAILURE
+        }
+        (Err(failing), _) => {
             eprintln!("{failing}");
             ExitCode::FAILURE
         }
-        Ok(summary) => {
+        (Ok(summary), None) => {
             println!("{summary}\n{took:.1} s, {:.0} seeds a second", summary.cases as f64 / took);
             ExitCode::SUCCESS
         }
     }
 }
 
-/// How many seeds, and from which on.
-fn options(args: &[String]) -> Result<(u64, u64), String> {
-    let (mut seeds, mut from) = (1000, 0);
+const USAGE: &str = "say --seeds N, --from S, --twin NAME";
+
+/// How many seeds, from which on, and what is wrong with the world.
+fn options(args: &[String]) -> Result<Options, String> {
+    let mut options = Options { seeds: 1000, from: 0, twin: None };
     for option in args.chunks(2) {
-        let [name, value] = option else { return Err(format!("{option:?}: say --seeds N, --from S")) };
-        let value = value.parse().map_err(|_| format!("{name} {value:?} is not a number"))?;
+        let [name, value] = option else { return Err(format!("{option:?}: {USAGE}")) };
+        let number = || value.parse().map_err(|_| format!("{name} {value:?} is not a number"));
         match name.as_str() {
-            "--seeds" => seeds = value,
-            "--from" => from = value,
-            _ => return Err(format!("there is no option {name:?}: say --seeds N, --from S")),
+            "--seeds" => options.seeds = number()?,
+            "--from" => options.from = number()?,
+            "--twin" => options.twin = Some(Twin::named(value)?),
+            _ => return Err(format!("there is no option {name:?}: {USAGE}")),
         }
     }
-    Ok((seeds, from))
+    if options.seeds == 0 {
+        return Err("no seeds explore nothing".into());
+    }
+    Ok(options)
 }
 
 /// What was planted is no news when it panics.
@@ -79,19 +104,23 @@ fn hush() {
 }
 
 /// Several at a time, until one fails.
-fn explore(seeds: std::ops::Range<u64>) -> Result<Summary, Failing> {
+fn explore(seeds: std::ops::Range<u64>, twin: Option<Twin>) -> Result<Summary, Failing> {
     let next = AtomicU64::new(seeds.start);
     let outcome = Mutex::new(Ok(Summary::default()));
     let lock = || outcome.lock().unwrap_or_else(PoisonError::into_inner);
     let explore = || {
-        let explorers = [world::explorer(true), world::explorer(false)];
+        let explorers = [world::explorer(true, twin), world::explorer(false, twin)];
         while lock().is_ok() {
             let first = next.fetch_add(SHARE, Ordering::Relaxed);
             if first >= seeds.end {
                 return;
             }
             for (odd, explorer) in (0..).zip(&explorers) {
-                let share = (first..seeds.end.min(first + SHARE)).filter(|seed| seed % 2 == odd);
+                let mut share =
+                    (first..seeds.end.min(first + SHARE)).filter(|seed| seed % 2 == odd).peekable();
+                if share.peek().is_none() {
+                    continue;
+                }
                 let explored = explorer.seeds(share);
                 let mut outcome = lock();
                 match (&mut *outcome, explored) {

@@ -10,15 +10,17 @@ use ebbtide::{
     App, Error, Exit,
     dag::{self, Engine, Env, Policy},
     lifecycle::{Outcome, Reason, time::Deadline},
-    reactor::Handle,
+    offload::OnDrop,
+    reactor::{Handle, PanicReport},
     shutdown::{Priority, Verdict},
-    sleep, timeout,
+    sleep, spawn, timeout, yield_now,
 };
 use ebbtide_testkit::{Draws, Explorer, Faults, Program, Promise, Witness};
 
 use super::{
     graph::{self, Value},
     letters::Letters,
+    twin::{self, Twin},
 };
 
 /// What draws are made for.
@@ -40,29 +42,40 @@ enum End {
 
 /// The two kinds of cases: in a calm one everything ends in time, so nothing may be given up on; in a rough one jobs
 /// may take longer than there is time.
-pub(crate) fn explorer(is_calm: bool) -> Explorer {
+pub(crate) fn explorer(is_calm: bool, twin: Option<Twin>) -> Explorer {
     let witness = Witness::new();
     let faults = Faults::none().job_panics(15).refused_threads(3);
     let faults =
         if is_calm { faults } else { faults.slow_jobs(6, Duration::from_secs(8)).refused_starts(100) };
     let seen = witness.clone();
-    Explorer::of_each(move |seed| program(seed, is_calm, &seen))
+    Explorer::of_each(move |seed| program(seed, is_calm, twin, &seen))
         .witness(&witness)
         .faults(faults)
+        // Those that the drain gives up on. All others are answered, or somebody is told why not.
+        .may_break("intake")
         .allow(Verdict::Failed)
         .allow(Verdict::Abandoned)
         .app(move |app| {
             let time = if is_calm { 30 } else { 3 };
             let app = app.drain_timeout(Duration::from_secs(time));
             app.pool(|pool| pool.cpu_threads(1).blocking_threads(2))
+                .event_loop(|events| events.panic_hook(tell))
         })
-        .replayed_by(|code| {
+        .replayed_by(move |code| {
             let seed = code.to_string().replace("seed:", "");
-            format!("cargo xtask explore --from {seed} --seeds 1")
+            let twin = twin.map_or_else(String::new, |twin| format!(" --twin {}", twin.name()));
+            format!("cargo xtask explore --from {seed} --seeds 1{twin}")
         })
 }
 
-fn program(seed: u64, is_calm: bool, witness: &Witness) -> Program {
+/// What was planted is no news.
+fn tell(panic: &PanicReport<'_>) {
+    if panic.panic.message() != "planted" {
+        eprintln!("{panic}");
+    }
+}
+
+fn program(seed: u64, is_calm: bool, twin: Option<Twin>, witness: &Witness) -> Program {
     let mut draws = Draws::new(seed, COURSE);
     let end = match draws.below(12) {
         0 => End::Fails,
@@ -71,10 +84,10 @@ fn program(seed: u64, is_calm: bool, witness: &Witness) -> Program {
         4 | 5 => End::AtOnce,
         _ => End::WhenTold,
     };
-    let letters = Letters::default();
+    let letters = Letters::new(twin);
     let (theirs, witness) = (letters.clone(), witness.clone());
     let main = move |app: App| async move {
-        let world = World::begin(seed, &app, witness, theirs)?;
+        let world = World::begin(seed, &app, twin, witness, theirs)?;
         world.course(&app, &mut draws, end).await
     };
     Program::new(main).check(move |ended| {
@@ -94,6 +107,8 @@ fn check_verdict(exit: &Exit, is_calm: bool, may_fail: bool) -> Result<(), Strin
 }
 
 struct World {
+    /// What is wrong with it, if anything is.
+    twin: Option<Twin>,
     witness: Witness,
     letters: Letters,
     engine: Engine<u64, Vec<dag::Optional<Value>>, Handle>,
@@ -108,18 +123,34 @@ impl Ticket {
         Self(Arc::new(Mutex::new(Some(witness.promise(name)))))
     }
 
+    fn take(&self) -> Option<Promise> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
     /// Answered, or handed back.
     fn settle(&self) {
-        let promise = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(promise) = promise {
+        if let Some(promise) = self.take() {
             promise.keep();
+        }
+    }
+
+    /// Not to be answered: whoever brought it was told why.
+    fn excuse(&self, why: &str) {
+        if let Some(promise) = self.take() {
+            promise.excuse(why);
         }
     }
 }
 
 impl World {
     /// Puts everything together.
-    fn begin(seed: u64, app: &App, witness: Witness, letters: Letters) -> Result<Self, Error> {
+    fn begin(
+        seed: u64,
+        app: &App,
+        twin: Option<Twin>,
+        witness: Witness,
+        letters: Letters,
+    ) -> Result<Self, Error> {
         let (graph, handles) = graph::random(&mut Draws::new(seed, GRAPH), &witness);
         let outputs: Vec<_> = handles.iter().map(|handle| handle.optional()).collect();
         let env = Env::new(app.handle().clone()).pool(app.pool()).runners(app.runners());
@@ -139,7 +170,7 @@ impl World {
                 Ok(())
             })
         });
-        Ok(Self { witness, letters, engine })
+        Ok(Self { witness, letters, engine, twin })
     }
 
     /// Brings requests, until it is told to stop or there are no more.
@@ -166,7 +197,7 @@ impl World {
     }
 
     async fn bring(&self, app: &App, number: u64, draws: &mut Draws) {
-        match draws.below(9) {
+        match draws.below(11) {
             0 | 1 => self.run(app, number, draws),
             2 => self.offload(app, number, draws),
             3 => self.batch(app, number, draws),
@@ -174,6 +205,8 @@ impl World {
             5 => self.detach(app, number, draws),
             6 => self.hand_over(app, number),
             7 => self.forget(app, draws),
+            8 => self.post(app, draws),
+            9 => self.fall(app, draws).await,
             _ => self.letters.send(number, draws).await,
         }
     }
@@ -185,8 +218,12 @@ impl World {
     {
         let ticket = Ticket::new(&self.witness, name.clone());
         let answers = ticket.clone();
+        let (loses, closing) = (self.twin == Some(Twin::LostRequest), app.closing());
         let request = self.witness.watch(async move {
             drop(work.await);
+            if loses && closing.is_triggered() {
+                return;
+            }
             answers.settle();
         });
         match app.spawn_named(name, request) {
@@ -266,29 +303,87 @@ impl World {
             app.handle().clone(),
             self.witness.mark(),
         );
-        let (answers, settles) = (ticket.clone(), Arc::new(Mutex::new(Some(admission))));
-        let admission = settles.clone();
-        let job = move || {
+        let answers = ticket.clone();
+        let job = app.pool().cpu().offload(move || {
             // It runs, or comes back.
             let _ = handle.post(move || mark.ran());
             answers.settle();
-            let admission = admission.lock().unwrap_or_else(PoisonError::into_inner).take();
-            admission.into_iter().for_each(|admission| admission.settle(Outcome::Completed));
-        };
-        if app.pool().cpu().spawn(job).is_err() {
-            ticket.settle();
-        }
+            admission.settle(Outcome::Completed);
+        });
+        // Refused only by a loop that drops its tasks: then the job is withdrawn, or runs.
+        drop(spawn(async move {
+            if job.on_drop(OnDrop::Run).await.is_err() {
+                ticket.excuse("its job panicked");
+            }
+        }));
     }
 
     /// A job for which nobody waits any more.
     fn forget(&self, app: &App, draws: &mut Draws) {
         let (canary, mark) = (self.witness.canary(), self.witness.mark());
+        let leaks = self.twin == Some(Twin::Leak);
         let job = app.pool().blocking().offload(move || {
             mark.ran();
-            drop(canary);
+            if leaks {
+                std::mem::forget(canary);
+            }
         });
         if draws.one_in(2) {
             job.detach();
+        }
+        if self.twin == Some(Twin::LateJob) {
+            twin::run_late(self.witness.mark());
+        }
+    }
+
+    /// Posts, of which one panics: those around it run all the same.
+    fn post(&self, app: &App, draws: &mut Draws) {
+        let planted = draws.below(3);
+        for nth in 0..3 {
+            let (ticket, canary) = (Ticket::new(&self.witness, format!("post {nth}")), self.witness.canary());
+            let answers = ticket.clone();
+            let posted = app.handle().post(move || {
+                let _canary = canary;
+                answers.settle();
+                assert!(nth != planted, "planted");
+            });
+            if posted.is_err() {
+                ticket.settle();
+            }
+        }
+    }
+
+    /// A request that panics: at the end of its last poll, when it is cancelled, or when nobody takes what it gives.
+    /// What it holds beside that is dropped all the same.
+    async fn fall(&self, app: &App, draws: &mut Draws) {
+        let (canary, takes) = (self.witness.canary(), draws.duration(Duration::from_millis(50)));
+        let (keeps, cancels) = (draws.one_in(2), draws.one_in(3));
+        let task = app.spawn(async move {
+            let (_canary, breaks) = (canary, Breaks);
+            sleep(takes).await;
+            keeps.then_some(breaks)
+        });
+        match task {
+            Ok(task) if cancels => {
+                // It has begun by then, as a rule.
+                yield_now().await;
+                task.cancel();
+            }
+            Ok(task) => task.detach(),
+            // It has not begun, so there is nothing to break.
+            Err(refused) => drop(refused),
+        }
+    }
+}
+
+/// Panics when it is dropped.
+struct Breaks;
+
+impl Drop for Breaks {
+    fn drop(&mut self) {
+        // A second panic while the first unwinds would end the process.
+        if !std::thread::panicking() {
+            panic!("planted");
         }
     }
 }

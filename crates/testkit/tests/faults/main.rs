@@ -2,27 +2,33 @@
 //! refused and ends. It never hangs, and never panics.
 //!
 //! It is its own patient, so it has no harness: a harness needs threads of its own. Without arguments it only works
-//! once, unharmed. `cargo xtask prove --only faults` says `--ignored`, as one would to a harness, and needs `strace`.
+//! once, unharmed, and hangs once. `cargo xtask prove --only faults` says `--ignored`, as one would to a harness, and
+//! needs `strace`.
 
 #![cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "the tools are those of Linux"))]
 
 mod patient;
+mod watched;
 
 use std::{
-    env,
-    io::{BufRead as _, BufReader, Read as _},
+    env, fs,
+    io::{BufRead as _, BufReader},
     ops::RangeInclusive,
-    process::{Child, Command, ExitCode, Stdio, Termination as _},
-    sync::mpsc::{self, RecvTimeoutError},
-    thread,
+    path::Path,
+    process::{Command, ExitCode, Stdio, Termination as _},
     time::Duration,
 };
+
+use self::watched::Watched;
 
 /// Says which part the process is to play.
 const PLAY: &str = "EBBTIDE_PLAY";
 
 /// No patient takes as long, also on a machine that is busy; one that does hangs.
 const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Long enough for a shell to have started what it waits for.
+const IMPATIENCE: Duration = Duration::from_millis(300);
 
 /// Ended well; failed, and said so; was not started.
 const GOOD_CODES: [i32; 3] = [0, 70, 71];
@@ -49,6 +55,8 @@ fn main() -> ExitCode {
     if !env::args().any(|arg| arg == "--ignored") {
         assert_eq!(ends("unharmed", &mut patient("works")), Some(0));
         println!("test unharmed_it_ends_well ... ok");
+        one_that_hangs_is_told_and_nothing_of_it_is_left();
+        println!("test one_that_hangs_is_told_and_nothing_of_it_is_left ... ok");
         return ExitCode::SUCCESS;
     }
     for (fact, check) in FACTS {
@@ -78,29 +86,21 @@ fn limited(limit: &str) -> Command {
 
 /// Its exit code, if it had one.
 fn ends(how: &str, command: &mut Command) -> Option<i32> {
-    let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn();
-    let mut child = child.unwrap_or_else(|error| panic!("{how}: {error}"));
-    let guard = watched(&child);
-    let mut said = String::new();
-    let stderr = child.stderr.as_mut().expect("it is piped");
-    let _ = stderr.read_to_string(&mut said);
-    let status = child.wait().expect("it was started");
-    let hung = guard.send(()).is_err();
-    assert!(!hung, "{how}: it hangs\n{said}");
+    let (status, said) = Watched::spawn(command.stdout(Stdio::null()), PATIENCE)
+        .ends()
+        .unwrap_or_else(|why| panic!("{how}: {why}"));
     assert!(!said.contains("panicked at"), "{how}: {status}\n{said}");
     status.code()
 }
 
-/// Kills the child when it takes too long; whoever sends to it then finds nobody.
-fn watched(child: &Child) -> mpsc::SyncSender<()> {
-    let (guard, ended) = mpsc::sync_channel(0);
-    let pid = child.id().to_string();
-    thread::spawn(move || {
-        if ended.recv_timeout(PATIENCE) == Err(RecvTimeoutError::Timeout) {
-            let _ = Command::new("kill").args(["-KILL", &pid]).status();
-        }
-    });
-    guard
+/// A tool that waits for one that never ends, and holds what it says open, as a tracer does.
+fn one_that_hangs_is_told_and_nothing_of_it_is_left() {
+    if cfg!(unix) {
+        let mut hangs = Command::new("sh");
+        hangs.args(["-c", "echo begun >&2; sleep 1000 & wait"]);
+        let told = Watched::spawn(&mut hangs, IMPATIENCE).ends();
+        assert_eq!(told.map(drop), Err("it hangs\nbegun\n".to_owned()));
+    }
 }
 
 fn assert_good(how: &str, code: Option<i32>) {
@@ -124,14 +124,37 @@ fn without_threads() -> (u32, &'static str) {
     (20, "limits")
 }
 
-/// The patient under `strace`, which lets `call` fail.
-fn injected(call: &str, fault: &str) {
+/// The patient under `strace`, which lets `call` fail. Gives how many have failed: a call that is not made as often as
+/// that cannot.
+fn injected(call: &str, fault: &str) -> u32 {
     let how = format!("{call}:{fault}");
+    let trace = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("injected-{}", std::process::id()));
     let mut command = under(
         "strace",
-        &["-f", "-qq", "-o", "/dev/null", "-e", &format!("trace={call}"), "-e", &format!("inject={how}")],
+        &[
+            "-f",
+            "-qq",
+            "-o",
+            trace.to_str().expect("cargo's own names"),
+            "-e",
+            &format!("trace={call}"),
+            "-e",
+            &format!("inject={how}"),
+        ],
     );
     assert_good(&how, ends(&how, &mut command));
+    let traced = fs::read_to_string(&trace).expect("it was traced");
+    fs::remove_file(&trace).expect("it is ours");
+    traced.lines().filter(|line| line.ends_with("(INJECTED)")).count() as u32
+}
+
+/// Has `call` fail in many runs, as each of `faults` says of the number of the call. At least one must have come about:
+/// one that the program never makes proves nothing.
+fn injected_each(call: &str, faults: &[&str]) -> u32 {
+    let runs = calls().flat_map(|nth| faults.iter().map(move |fault| fault.replace("NTH", &nth.to_string())));
+    let count = runs.map(|fault| injected(call, &fault)).sum();
+    assert!(count > 0, "{call} {faults:?}: no call has failed");
+    count
 }
 
 /// How many calls of each kind fail, one in each run: the first ten, unless somebody has less time.
@@ -144,12 +167,8 @@ fn number(variable: &str, otherwise: u32) -> u32 {
 }
 
 fn refused_threads() -> (u32, &'static str) {
-    for call in calls() {
-        // One, and all from that one on.
-        injected("clone3", &format!("error=EAGAIN:when={call}"));
-        injected("clone3", &format!("error=EAGAIN:when={call}+"));
-    }
-    (2 * calls().end(), "injected faults")
+    // One, and all from that one on.
+    (injected_each("clone3", &["error=EAGAIN:when=NTH", "error=EAGAIN:when=NTH+"]), "injected faults")
 }
 
 fn without_descriptors() -> (u32, &'static str) {
@@ -170,12 +189,7 @@ fn without_descriptors() -> (u32, &'static str) {
 fn interrupted_calls() -> (u32, &'static str) {
     // Not `read`: the first are those of the loader.
     let kinds = ["epoll_pwait", "poll", "write", "recvfrom", "sendto", "timerfd_settime"];
-    for name in kinds {
-        for call in calls() {
-            injected(name, &format!("error=EINTR:when={call}"));
-        }
-    }
-    (calls().end() * kinds.len() as u32, "injected faults")
+    (kinds.iter().map(|call| injected_each(call, &["error=EINTR:when=NTH"])).sum(), "injected faults")
 }
 
 fn failing_calls() -> (u32, &'static str) {
@@ -187,25 +201,18 @@ fn failing_calls() -> (u32, &'static str) {
         ("write", "EAGAIN"),
         ("socketpair", "ENFILE"),
     ];
-    for (name, error) in kinds {
-        for call in calls() {
-            injected(name, &format!("error={error}:when={call}"));
-        }
-    }
-    (calls().end() * kinds.len() as u32, "injected faults")
+    let count = |(call, error)| injected_each(call, &[&format!("error={error}:when=NTH")]);
+    (kinds.into_iter().map(count).sum(), "injected faults")
 }
 
 /// Stopped and continued again and again, and then told to end.
 fn pauses() -> (u32, &'static str) {
     let pauses = number("PAUSES", 20);
-    let mut child = patient("waits").stdout(Stdio::piped()).spawn().expect("this program can be run");
-    let guard = watched(&child);
+    let mut watched = Watched::spawn(patient("waits").stdout(Stdio::piped()), PATIENCE);
     let mut said = String::new();
-    BufReader::new(child.stdout.take().expect("it is piped"))
-        .read_line(&mut said)
-        .expect("it says that it is ready");
+    BufReader::new(watched.stdout()).read_line(&mut said).expect("it says that it is ready");
     assert_eq!(said.trim(), "ready");
-    let pid = child.id().to_string();
+    let pid = watched.id().to_string();
     let signal = |name| {
         assert!(Command::new("kill").args([name, pid.as_str()]).status().is_ok_and(|sent| sent.success()));
     };
@@ -214,9 +221,8 @@ fn pauses() -> (u32, &'static str) {
         signal("-CONT");
     }
     signal("-TERM");
-    let status = child.wait().expect("it was started");
-    assert!(guard.send(()).is_ok(), "it hangs");
-    assert_eq!(status.code(), Some(0), "{status}");
+    let (status, said) = watched.ends().unwrap_or_else(|why| panic!("{why}"));
+    assert_eq!(status.code(), Some(0), "{status}\n{said}");
     (pauses, "rounds")
 }
 

@@ -56,8 +56,8 @@ fn runs(scene: &Scene, pool: ebbtide_offload::Builder, has_faults: bool) {
     runtime.block_on(async move {
         let mut tasks = Vec::new();
         for number in 0..4 {
-            let (ticket, engine, token) =
-                (Ticket::new(&witness, format!("run {number}")), engine.clone(), token.clone());
+            let ticket = Ticket::new(&witness, format!("run {number}"));
+            let (answers, engine, token) = (ticket.clone(), engine.clone(), token.clone());
             let run = witness.watch(async move {
                 let run = engine.run(number).within(SECOND).policy(Policy::FailFast);
                 let run = if number == 1 { run.cancelled_by(&token) } else { run };
@@ -68,16 +68,17 @@ fn runs(scene: &Scene, pool: ebbtide_offload::Builder, has_faults: bool) {
                     Err(RunError::NotRun { .. }) if has_faults => {}
                     Err(other) => panic!("{other}"),
                 }
-                ticket.settle();
+                answers.settle();
             });
-            tasks.extend(spawn(run).ok());
+            tasks.extend(spawn(run).ok().map(|task| (task, ticket)));
             yield_now().await;
         }
         // One that is dropped in the middle.
-        if let Some(task) = tasks.pop() {
+        if let Some((task, ticket)) = tasks.pop() {
             task.cancel();
+            ticket.excuse("its task was cancelled");
         }
-        for task in tasks {
+        for (task, _) in tasks {
             task.await.unwrap();
         }
         late.wait_idle().await;

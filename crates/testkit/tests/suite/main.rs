@@ -8,9 +8,12 @@ mod explorer;
 mod mailbox;
 mod offload;
 mod planted;
+mod quiesce;
 mod reactor;
+mod replay;
 mod shutdown;
 mod timeout;
+mod unforgiven;
 
 use std::{
     sync::{Arc, Mutex},
@@ -35,6 +38,13 @@ impl Ticket {
     fn settle(&self) {
         if let Some(promise) = self.0.lock().unwrap().take() {
             promise.keep();
+        }
+    }
+
+    /// Not to be answered any more.
+    fn excuse(&self, why: &str) {
+        if let Some(promise) = self.0.lock().unwrap().take() {
+            promise.excuse(why);
         }
     }
 }

@@ -45,7 +45,7 @@ fn a_program_that_loses_a_request_at_a_stop_is_found() {
     assert_says(
         &failing,
         &[
-            "1 accepted and never answered, of which the report accounts for 0",
+            "1 accepted and never answered, of which a stop that was cut short may break 0",
             "\"request 0\" at",
             "stop before step",
         ],

@@ -38,6 +38,8 @@ async fn work(handle: Handle, witness: Witness) {
 fn on_a_thread(scene: &Scene) {
     let events = Arc::new(scene.event_loop());
     scene.stops("loop", events.clone());
+    // `stop` drops the tasks that are there.
+    scene.may_break("loop");
     events.start().unwrap();
     for number in 0..3 {
         let ticket = Ticket::new(scene.witness(), format!("task {number}"));
