@@ -355,9 +355,9 @@ impl Drop for SlowToDrop {
 
 #[test]
 fn a_deadline_does_not_wait_for_the_drop_of_an_input() {
-    let pool = Pool::builder().cpu_threads(2).start().unwrap();
-    let env = Env::new(ThreadTimer::start().unwrap()).pool(&pool);
-    let (latch, _begun, release) = Latch::new();
+    let (clock, pool) = (VirtualClock::new(), Pool::builder().cpu_threads(2).start().unwrap());
+    let env = Env::new(clock.clone()).pool(&pool);
+    let (latch, begun, release) = Latch::new();
     let latch = Mutex::new(Some(latch));
     let mut graph = Graph::<()>::new("slow to drop");
     let input = graph.inline("input", (), move |_, ()| Ok(SlowToDrop(latch.lock().unwrap().take().unwrap())));
@@ -371,8 +371,13 @@ fn a_deadline_does_not_wait_for_the_drop_of_an_input() {
         })
     });
     let engine = graph.plan((nodes[0], nodes[1])).unwrap().bind(env).unwrap();
-    // It ends while the drop is held.
-    let ended = block_on(engine.run(()).within(20 * MS));
+    let mut run = pin!(engine.run(()).within(20 * MS));
+    let mut cx = Context::from_waker(Waker::noop());
+    assert!(run.as_mut().poll(&mut cx).is_pending());
+    // The time is over while the drop is held.
+    begun.recv().unwrap();
+    clock.advance(20 * MS);
+    let Poll::Ready(ended) = run.as_mut().poll(&mut cx) else { panic!("it waits for the drop") };
     assert_eq!(ended.map(drop).unwrap_err().code(), "R001");
     release.send(()).unwrap();
     pool.wait_idle().wait();
